@@ -1,4 +1,4 @@
-"""Helpers for tests in a browser: start it, and open a report and record its errors."""
+"""Helpers for tests in a browser: start a browser, open a report, and record its errors."""
 
 import os
 import shutil
@@ -11,14 +11,14 @@ LOCAL = ("file:", "data:", "blob:", "about:")
 
 
 def launch():
-    """Start the browser and return it with its manager, or skip the test."""
+    """Start a browser, and return it with its manager; skip the test if there is no browser."""
     sync = pytest.importorskip(
         "playwright.sync_api", reason="the browser tests need playwright: pip install playwright"
     )
     if CHROMIUM is None:
         pytest.skip("the browser tests need Chromium: apt-get install chromium")
     manager = sync.sync_playwright().start()
-    flags = ["--no-sandbox"]  # in containers the sandbox of the browser is not available
+    flags = ["--no-sandbox"]  # containers do not allow the sandbox of the browser
     return manager, manager.chromium.launch(executable_path=CHROMIUM, args=flags)
 
 

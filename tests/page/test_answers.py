@@ -1,4 +1,4 @@
-"""The page's own answers equal those of Python: next items, time density, order in a set."""
+"""The report page computes some answers itself. They agree with the answers of Python."""
 
 import json
 import shutil
@@ -60,7 +60,8 @@ def case_of(model, chosen, times):
     }
 
 
-# Items, size of the set, share of interactions, their size, rate of the observation.
+# Number of items, size of the set, share of interactions that are not 0, standard deviation of the
+# interactions, rate of the observation.
 SHAPES = [
     (3, 0, 1.0, 1.0, 1.0), (3, 3, 1.0, 2.0, 1.0), (5, 1, 0.5, 1.0, 0.3), (8, 4, 0.6, 1.5, 2.0),
     (12, 6, 0.3, 2.5, 1.0), (30, 9, 0.2, 1.0, 1.0), (12, 12, 0.5, 0.8, 1.0),
@@ -119,7 +120,7 @@ def test_the_page_answers_as_python_does(asked, place):
 
 
 def mean_over(models, labels, times):
-    """Return the means over the models of their answers: times, arrivals so far, next items."""
+    """Return the answers of all models, averaged: times, arrivals, and next items."""
     found = [time_posterior(model, labels) for model in models]
     row = np.isin(models[0].items, labels)[None, :]
     data = Dataset(row, items=models[0].items)
@@ -158,7 +159,7 @@ def test_the_page_averages_over_the_draws_that_it_holds(n, k, rate):
 
     for name in ("density", "cumulative", "mean", "sd", "before", "place", "arrival"):
         close(answer[name], expected[name])
-    # At a quantile of the mixture, the mean of the cumulative distributions is p.
+    # At the quantile p of the mixture, the mean of the distribution functions of its parts is p.
     parts = [time_posterior(model, labels) for model in models]
     for t, p in zip(answer["quantiles"], (0.05, 0.5, 0.95), strict=True):
         close(np.mean([one.density([t])["cumulative"].iloc[0] for one in parts]), p)

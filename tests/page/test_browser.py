@@ -1,4 +1,4 @@
-"""The report in a real browser: every view works, sends no request, shows labels as text."""
+"""The report in a real browser: every view works, sends no request, and shows labels as text."""
 
 import csv
 import io
@@ -56,7 +56,7 @@ def write(folder, model, samples, *, labels=None, pairs=True):
 
 
 def guessed_times(data):
-    """Return invented pseudo-times: the test does not need computed ones of 8,000 samples."""
+    """Return made-up pseudo-times, because computing those of 8,000 samples would take long."""
     mean = (1.0 + data.set_sizes) / (1.0 + data.set_sizes.mean())
     return pd.DataFrame({"mean": mean, "q05": 0.4 * mean, "q95": 2.0 * mean})
 
@@ -133,7 +133,7 @@ def test_labels_of_strangers_are_text(browser, tmp_path):
         assert page.locator("img").count() == 0
         assert page.locator("script").count() == 2
         assert "<img src=x onerror" in page.locator("#verdicts").inner_text()
-        # No attribute of any element holds a part of a label.
+        # Labels must be only in texts: no attribute of any element contains a part of a label.
         marks = ["onerror", "alert(", "LLLL", "turned", "שלום", "=1+1"]
         found = page.evaluate(
             """marks => [...document.querySelectorAll('body *')].flatMap(e => [...e.attributes])
@@ -169,7 +169,7 @@ def test_the_table_sorts_searches_and_filters(browser, usual):
         assert "Nothing found" in rows.first.inner_text()
         page.fill("#verdicts input[type=search]", "")
         page.locator("#verdicts .table select").select_option(label=item)
-        assert rows.count() == 7  # of the pairs of eight items, those with this item
+        assert rows.count() == 7  # of eight items, this one is in seven pairs
         assert "7 of 28 orders" in page.locator("#verdicts .count").inner_text()
 
 
@@ -241,7 +241,7 @@ def test_checked_orders_come_first_and_the_others_are_marked(browser, tmp_path):
         assert section.locator(".answer").inner_text().startswith("Yes, the data can tell: GENE0")
         section.get_by_label("show", exact=True).select_option("unchecked")
         assert section.locator("tbody tr").count() == 1
-        # The answer for a pair that was not checked says how to check it.
+        # For a pair that was not checked, the answer shows a command that checks it.
         section.get_by_label("Which came first,").select_option("GENE1")
         section.get_by_label("or", exact=True).select_option("GENE0")
         said = section.locator(".answer").inner_text()
@@ -405,7 +405,7 @@ def test_a_patient_is_put_together_from_items(browser, usual):
         figure = section.locator("[data-figure=next-items] svg").text_content()
         assert best.index[0] in figure
         assert f"{100 * best.iloc[0]:.0f}%" in figure or f"{100 * best.iloc[0]:.1f}%" in figure
-        # Choose a sample of the cohort by its name.
+        # Then choose a sample of the cohort by its name.
         section.locator("input[type=search]").nth(0).fill("17")
         section.locator(".found button").first.click()
         assert section.locator(".patient-set").inner_text().startswith("Sample")

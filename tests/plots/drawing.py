@@ -6,7 +6,7 @@ import numpy as np
 
 from sequela import Model
 
-# Unusual labels. No plot may fail because of them, or interpret them as mathematics.
+# Unusual labels. A plot must not fail because of them, and must not interpret them as mathematics.
 STRANGE = [
     "$x_1^2$",
     "a_b",
@@ -24,7 +24,7 @@ LONG = STRANGE[-1]
 
 
 def strange_model():
-    """Return a model with unusual labels, linked in a ring; the last two inhibit each other."""
+    """Return a model with unusual labels, in which each item acts on the next one, in a ring."""
     n = len(STRANGE)
     theta = np.diag(np.linspace(-2.0, 0.0, n))
     for k in range(n):
@@ -47,7 +47,7 @@ def ticks(axis):
 
 
 def texts(ax):
-    """Return all texts in the axes and their panels."""
+    """Return all texts in the axes, including those of their panels."""
     import matplotlib.text
 
     return [x.get_text() for x in ax.findobj(matplotlib.text.Text) if x.get_text()]
@@ -62,7 +62,7 @@ def panel(ax, label):
 
 
 def draw(ax):
-    """Render the figure; characters that the font does not have are not an error."""
+    """Render the figure, and ignore warnings about characters that the font does not have."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         ax.figure.canvas.draw()
@@ -78,7 +78,7 @@ def assert_nothing_is_cut_off(ax):
 
 
 def boxes(found):
-    """Return the boxes of texts in pixels, without the lines that connect them to points."""
+    """Return the boxes of texts, in pixels. Lines from texts to their points are not included."""
     from matplotlib.text import Text
 
     placed = []

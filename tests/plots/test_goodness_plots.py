@@ -1,4 +1,4 @@
-"""Plots of observed against expected numbers: items, pairs, set sizes."""
+"""Plots that compare observed with expected numbers: items, pairs, and set sizes."""
 
 import numpy as np
 import pandas as pd

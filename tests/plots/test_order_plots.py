@@ -1,4 +1,4 @@
-"""The matrix of orders, and orders against the number of items."""
+"""The matrix of orders, and the plot of orders for different numbers of items."""
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ def orders_of(probability, se=0.0, observed=0.5, labels=None):
 
 
 def ladder(n):
-    """Return probabilities by which item n - 1 comes first, then n - 2, and so on."""
+    """Return probabilities of orders: item n - 1 usually comes first, then n - 2, and so on."""
     k = np.arange(n)
     found = 0.5 + 0.4 * (k[:, None] - k[None, :]) / n
     np.fill_diagonal(found, np.nan)
@@ -55,7 +55,7 @@ def test_real_orders_are_drawn():
     drawn = np.asarray(ax.images[0].get_array())
     off = ~np.eye(len(rows), dtype=bool)
     np.testing.assert_array_equal(drawn[off], orders.probability.loc[rows, rows].to_numpy()[off])
-    assert "grey" not in ax.get_xlabel()  # all pairs are exact, and none is rare
+    assert "grey" not in ax.get_xlabel()  # no pair is uncertain or rare
     assert_nothing_is_cut_off(ax)
 
 
@@ -78,7 +78,7 @@ def test_uncertain_and_rare_cells_fade():
     observed[1, 2] = observed[2, 1] = 0.002
     ax = plot_order_matrix(orders_of(ladder(3), se, observed), uncertain=0.1, rare=0.01)
     alpha = ax.images[0].get_alpha()
-    # The plot sorts the items: 2, 1, 0.
+    # The plot shows the items in the order 2, 1, 0.
     assert alpha[1, 2] == pytest.approx(0.5)
     assert 0.0 < alpha[0, 2] < 0.2
     assert alpha[0, 1] == pytest.approx(0.2)
@@ -124,7 +124,7 @@ def test_wrong_arguments_of_the_matrix_are_named(options, words):
 
 
 def test_cells_of_a_posterior_fade_with_the_uncertainty_of_the_order():
-    """a comes before b in all models; c comes before or after each of them equally often."""
+    """Item a comes before b in all models. Item c comes first in half of the models."""
     theta = np.tile(np.diag([1.0, -3.0, 0.0]), (2, 20, 1, 1))
     theta[:, :, 0, 1] = 4.0
     theta[:, ::2, 2, 2] = 3.0

@@ -1,4 +1,4 @@
-"""The plot of interactions and likelihood against the penalty."""
+"""The plot of interactions and likelihood for decreasing penalties."""
 
 import numpy as np
 import pandas as pd
@@ -43,7 +43,7 @@ def test_each_interaction_is_a_line():
         up = line.get_ydata()[-1] > 0
         assert line.get_color() == (PROMOTES if up else INHIBITS)
         assert line.get_linestyle() == ("-" if up else "--")
-    assert ax.get_xlim() == (0.1, 0.01)  # from large to small
+    assert ax.get_xlim() == (0.1, 0.01)  # the axis goes from large to small penalties
     assert_nothing_is_cut_off(ax)
 
 

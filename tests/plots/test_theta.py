@@ -90,11 +90,11 @@ def test_linked_items_stand_together():
     np.fill_diagonal(effects, 0.0)
     order = structural_order(effects)
     assert sorted(order) == list(range(n))
-    assert np.count_nonzero(np.diff(block[order])) == 3  # four blocks, three borders
+    assert np.count_nonzero(np.diff(block[order])) == 3  # four blocks have three borders
 
 
 def test_what_acts_comes_before_what_it_acts_on():
-    # A cascade of items in a shuffled order.
+    # Each item acts on the next one, but the columns of the matrix are shuffled.
     n = 12
     shuffled = np.random.default_rng(3).permutation(n)
     effects = np.zeros((n, n))
@@ -176,7 +176,10 @@ def test_wrong_arguments_are_named(options, words):
 
 
 def certain_and_not():
-    """a promotes b in all models, c promotes or inhibits a, and d acts on nothing."""
+    """Return a posterior: a promotes b in all models, c promotes a in half and inhibits it in half.
+
+    Item d does not interact.
+    """
     theta = np.tile(np.diag([-1.0, -2.0, -1.0, 0.0]), (2, 20, 1, 1))
     theta[:, :, 0, 1] = np.linspace(1.0, 3.0, 20)
     theta[:, ::2, 2, 0] = 1.0

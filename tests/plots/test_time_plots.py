@@ -1,4 +1,4 @@
-"""Posterior densities, samples in time, and the clock."""
+"""Plots of posterior densities of times, of samples in time, and of the clock curve."""
 
 import numpy as np
 import pandas as pd
@@ -56,7 +56,7 @@ def test_the_curves_are_the_densities_and_the_dots_their_means(posteriors):
         f"{name}: mean {found.mean:.2f}"
         for name, found in zip(["none", "one", "three"], posteriors, strict=True)
     ]
-    assert len(ax.collections) == 3  # vertical lines only; exact results have no band
+    assert len(ax.collections) == 3  # three vertical lines; exact results have no band
     assert_nothing_is_cut_off(ax)
 
 
@@ -193,7 +193,8 @@ def test_the_clock_curve_shows_its_table(plt):
     line = mine.containers[0].lines[0]
     ordered = table.sort_index()
     np.testing.assert_allclose(line.get_xydata(), np.c_[ordered.index, ordered["variance"]])
-    assert mine.lines[0].get_ydata()[0] == pytest.approx(1.0)  # without items, if the rate is 1
+    # The dotted line is the variance of the time without items. The rate of observation is 1 here.
+    assert mine.lines[0].get_ydata()[0] == pytest.approx(1.0)
     assert "without items" in texts(mine)
 
 
@@ -205,7 +206,8 @@ def test_a_long_clock_curve_is_logarithmic():
     ax = plot_clock_curve(table)
     assert ax.get_xscale() == "symlog"
     assert ticks(ax.xaxis) == ["0", "10", "400"]
-    assert ax.lines[0].get_ydata()[0] == pytest.approx(0.25)  # the rate of observation is not 1
+    # The table determines the variance without items. It is not 1 if the rate is not 1.
+    assert ax.lines[0].get_ydata()[0] == pytest.approx(0.25)
     assert_nothing_is_cut_off(ax)
     with pytest.raises(InputError, match=r"no column 'se'.*clock_curve\(model\)"):
         plot_clock_curve(table.drop(columns="se"))

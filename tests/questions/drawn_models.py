@@ -1,4 +1,4 @@
-"""Posteriors made of random models, without sampling, for tests of questions."""
+"""Posteriors for tests of questions. Their models are random numbers, not draws of a sampler."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def posterior_of(theta, rate=1.0, items=None):
 
 
 def random_posterior(n=3, chains=2, draws=6, seed=1, rate=1.0):
-    """Return a posterior of random models around one of them."""
+    """Return a posterior of random models that are similar to each other."""
     rng = np.random.default_rng(seed)
     centre = rng.normal(0.0, 1.0, (n, n))
     return posterior_of(centre + rng.normal(0.0, 0.6, (chains, draws, n, n)), rate)
 
 
 def by_hand(posterior):
-    """Return all models in a list, chain after chain, without using `Posterior.models`."""
+    """Return a list of all models, chain after chain, without the method `Posterior.models`."""
     return [
         Model(theta, posterior.items, observation=posterior.observation)
         for chain in posterior.draws.theta

@@ -1,6 +1,6 @@
-"""Enumerate all sequences of a small model: exact values for the tests of questions.
+"""Enumerate all sequences of a small model, to compute exact values for the tests of questions.
 
-It uses only the definition of the model: in the state R, item j arrives at the rate
+The enumeration uses only the definition of the model: in the state R, item j arrives at the rate
 exp(theta[j, j] + sum over i in R of theta[i, j]), and the sample is observed at the rate z.
 """
 
@@ -25,7 +25,7 @@ class Walk(NamedTuple):
 
 
 def walks(theta, z=1.0, sigma=(), weight=1.0, totals=()):
-    """Return all sequences that can be observed, the empty one included (n <= 6)."""
+    """Return all sequences that can be observed, including the empty one (for n <= 6)."""
     rates = {
         j: math.exp(theta[j, j] + sum(theta[i, j] for i in sigma))
         for j in range(len(theta))
@@ -39,7 +39,7 @@ def walks(theta, z=1.0, sigma=(), weight=1.0, totals=()):
 
 
 def pair_table(theta, z=1.0):
-    """Return P(a before b, both observed); on the diagonal P(a observed)."""
+    """Return P(a before b, and both are observed). The diagonal has P(a is observed)."""
     table = np.zeros_like(theta)
     for walk in walks(theta, z):
         for at, b in enumerate(walk.sigma):
@@ -50,7 +50,7 @@ def pair_table(theta, z=1.0):
 
 
 def order_table(theta, z=1.0):
-    """Return P(a before b | both observed), NaN on the diagonal, and P(both observed)."""
+    """Return P(a before b | both are observed), NaN if a is b, and P(both are observed)."""
     joint = pair_table(theta, z)
     both = joint + joint.T
     np.fill_diagonal(both, np.diagonal(joint))
@@ -60,16 +60,17 @@ def order_table(theta, z=1.0):
 
 
 def of_sample(theta, sample, z=1.0):
-    """Return the walks that end in this set, with probabilities given the set."""
+    """Return the walks that end in this set, with their probabilities given the set."""
     ending = [walk for walk in walks(theta, z) if set(walk.sigma) == set(sample)]
     total = sum(walk.probability for walk in ending)
     return [walk._replace(probability=walk.probability / total) for walk in ending]
 
 
 def position_and_arrival(found, item):
-    """Return mean and sd of the position and of the arrival of an item over weighted walks.
+    """Return mean and standard deviation of the position and of the arrival time of an item.
 
-    Given the walk, holding times are independent and exponential with the total rates.
+    They are moments over the walks in `found`, weighted with their probabilities. Given a walk, the
+    times spent in its states are independent and exponential, with the total rates of the states.
     """
     weight, position, mean, second = (np.empty(len(found)) for _ in range(4))
     for row, walk in enumerate(found):
@@ -83,7 +84,7 @@ def position_and_arrival(found, item):
 
 
 def random_theta(seed, n, largest=5.0, density=1.0, base=-1.0):
-    """Return a random theta: effects up to `largest` in size, a share `density` of them not 0."""
+    """Return a random theta. A share `density` of its effects is not 0, but up to +-`largest`."""
     rng = np.random.default_rng(seed)
     theta = rng.uniform(-largest, largest, (n, n))
     theta[rng.random((n, n)) >= density] = 0.0

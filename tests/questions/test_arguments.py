@@ -90,7 +90,7 @@ def test_closest_names_tell_case_apart_and_are_few():
         find_item(model, "Abc")
     with pytest.raises(InputError) as error:
         find_item(model, "item")
-    assert str(error.value).count("'item") == 6  # the label that was given, and five suggestions
+    assert str(error.value).count("'item") == 6  # the given label and five suggestions
 
 
 # --- Several --------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def test_closest_names_tell_case_apart_and_are_few():
         ({"IDH1": 1, "KRAS": 2}.keys(), [3, 1]),
         ([], []),
         (set(), []),
-        # Rows of a data set.
+        # Rows of a data set, with a truth value for each item.
         ([True, False, False, True], [0, 3]),
         ((np.True_, np.False_, np.False_, np.False_), [0]),
         (np.array([False, True, True, False]), [1, 2]),
@@ -121,7 +121,7 @@ def test_closest_names_tell_case_apart_and_are_few():
         (pd.Series([True, False], index=["IDH1", "not in the model"]), [3]),
         (pd.array([True, False, True, False], dtype="boolean"), [0, 2]),
         ({"TP53": True, "KRAS": False}, [0]),
-        # Rows of zeros and ones.
+        # Rows of a data set, with 0 or 1 for each item.
         (np.array([1, 0, 0, 1]), [0, 3]),
         (np.array([0.0, 0.0, 1.0, 0.0]), [2]),
         (np.zeros(4, dtype=int), []),

@@ -1,4 +1,4 @@
-"""Orders of items without common ancestors, compared with the lattice of all items."""
+"""Orders of pairs without common ancestors: compare with the lattice of all items."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_two_items_in_closed_form():
 
 
 def blocks(n, size):
-    """Return a theta of blocks, in each of which every item acts on the next one, in a ring."""
+    """Return a theta of independent blocks. In a block each item acts on the next, in a ring."""
     theta = np.diag(np.random.default_rng(1).normal(-0.5, 0.7, n))
     for start in range(0, n, size):
         for i in range(size):
@@ -58,7 +58,7 @@ def blocks(n, size):
 
 
 def test_a_matrix_of_blocks_is_that_of_one_lattice(monkeypatch):
-    """Four blocks of four items need lattices of 2^4 states instead of 2^16."""
+    """For four independent blocks of four items, lattices of 2^4 states are enough."""
     model = Model(blocks(16, 4), [f"i{k}" for k in range(16)], observation=Exponential(1.7))
     seen = []
     on_lattice = order.arrivals_on_lattice
@@ -84,7 +84,7 @@ def _one_lattice(acting, missing, budget):
 
 
 def test_more_items_than_any_lattice_are_exact():
-    """Sixty items in blocks of three need no simulation."""
+    """Sixty items in independent blocks of three are computed without simulation."""
     found = order_matrix(Model(blocks(60, 3), [f"i{k}" for k in range(60)]))
     assert found.draws == 0
     assert (found.method.to_numpy() == "exact").all()

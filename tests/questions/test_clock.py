@@ -1,4 +1,4 @@
-"""The posterior of the observation time, compared with sums of exponentials and quadrature."""
+"""The posterior of the observation time: compare with sums of exponentials and integrals."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def cases(draw, scale=3.0, most=5):
 
 
 class Truth:
-    """The density p(t | S) as a sum of exponentials in mpmath, which is exact for any rates.
+    """The density p(t | S) as a sum of exponentials in mpmath, which is precise for any rates.
 
-    Let p(R, t) be the probability that the process is in R at time t and not yet observed. Its
-    derivative by t is the sum over c of q(R - c -> R) p(R - c), minus D(R) p(R). So p(R, t) is a
-    sum of a(R, T) exp(-D(T) t) over the subsets T of R.
+    Let p(R, t) be the probability that at time t the process is in R and was not yet observed. Its
+    derivative by t is the sum over the items c of R of q(R - c -> R) p(R - c, t), minus D(R)
+    p(R, t). So p(R, t) is the sum of a(R, T) exp(-D(T) t) over all subsets T of R.
     """
 
     def __init__(self, theta, S, rate, digits=250):
@@ -209,8 +209,8 @@ def test_blocks_are_independent_given_the_time(rate):
         found = questions.time_posterior(observed(theta, rate), labels(S))
         return found.density(times)["density"].to_numpy()
 
-    # p(t | A, B) is proportional to p(A | t) p(B | t) p(t). The posterior of each block alone has
-    # the factor p(t), so divide the product by p(t) once.
+    # For sets A and B of the two blocks, p(t | A, B) is proportional to p(A | t) p(B | t) p(t). The
+    # product of p(t | A) and p(t | B) has the factor p(t) twice, so divide by p(t) once.
     product = density(a, [0, 2]) * density(b, [1]) / np.exp(-rate * times)
     ratio = density(both, [0, 2, 4]) / product
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-8)
@@ -262,8 +262,9 @@ def test_sampled_posterior_is_right_within_calibrated_errors():
             *(at["time"].to_numpy() - quantiles) / at["se"].to_numpy(),
             *((between["density"] - densities["density"]) / between["se"]).to_numpy(),
         ])  # fmt: skip
-    # Each error has 15 degrees of freedom, so z^2 has the mean 15/13. The mean of 16 squares is
-    # outside these limits in about one column of a thousand.
+    # Standard errors come from 16 chains, so z has a t distribution with 15 degrees of freedom, and
+    # z^2 has the mean 15/13. In about one of a thousand columns, the mean of 16 squares is outside
+    # these limits.
     spread = np.mean(np.square(z), axis=0)
     assert np.all(spread < 3.2)
     assert np.all(spread > 0.2)
@@ -310,21 +311,22 @@ def test_pseudo_times_are_the_posteriors_of_the_rows():
     for row, values in zip(table.itertuples(index=False), data.values, strict=True):
         one = questions.time_posterior(model, values)
         assert list(row[:4]) == [values.sum(), one.mean, np.sqrt(one.variance), 0.0]
-        # The table computes quantiles from the integrand over time, the posterior of one sample
-        # from an inverse Laplace transform.
+        # The two functions compute quantiles by different methods: `pseudo_times` by an integral,
+        # and `time_posterior` by an inverse Laplace transform.
         assert row[4:6] == pytest.approx(one.quantile([0.025, 0.5])["time"].to_list(), rel=1e-8)
         assert row[6] == "exact"
 
 
 def test_pseudo_times_of_many_small_sets():
-    """Sets that are computed together have the same times as sets one by one."""
+    """Sets that are computed together get the same times as sets that are computed one by one."""
     rng = np.random.default_rng(5)
     n = 14
     theta = np.diag(rng.normal(-0.5, 1.5, n))
     for _ in range(16):
         i, j = rng.choice(n, 2, replace=False)
         theta[i, j] = rng.normal(0.0, 1.5)
-    theta[:, 13] = 1.0  # all items act on item 13, so sets without it are one component
+    # All items act on item 13. So a set without item 13 is one component.
+    theta[:, 13] = 1.0
     X = rng.random((90, n)) < rng.random((90, 1))
     table = questions.pseudo_times(theta, X, quantiles=[0.05, 0.5, 0.95])
     chosen = [has_small_components(Parameters(theta), np.nonzero(row)[0]) for row in X]
@@ -337,7 +339,7 @@ def test_pseudo_times_of_many_small_sets():
 
 
 def test_inaccurate_components_give_way(monkeypatch):
-    """If the error of components is too large, quantiles and times come from the lattice."""
+    """If the error of components is too large, times and quantiles are computed on the lattice."""
     theta = np.diag(np.linspace(-1.0, 0.5, 14))
     X = np.ones((1, 14), dtype=bool)
     expected = questions.pseudo_times(theta, X)

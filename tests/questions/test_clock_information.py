@@ -1,4 +1,4 @@
-"""How well items show the time, compared with enumeration and a closed form."""
+"""How much items tell about the time: compare with an enumeration and a closed form."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_identical_independent_items_are_a_clock_of_precision_one_over_m():
     )  # fmt: skip
     truth = []
     for m in sizes:
-        # p[k] is the probability of a set of k items: k arrivals, and then the observation.
+        # p[k] is the probability that k items are observed: k arrivals, and then the observation.
         D = [1 + w * (m - k) for k in range(m + 1)]
         p = [math.prod(w * (m - j) / D[j] for j in range(k)) / D[k] for k in range(m + 1)]
         assert sum(p) == pytest.approx(1)
@@ -115,7 +115,7 @@ def test_default_sizes_and_threads_and_target():
 
 
 def item_truth(theta, rate):
-    """Return per item the share of variance explained, and the mean times with and without it."""
+    """Return a row per item: explained share of the variance, mean times with and without it."""
     p = reference.set_distribution(theta, rate)
     sets = subsets(len(theta))
     mean = np.array([reference.posterior_time_moments(theta, S, rate)[0] for S in sets])
@@ -141,8 +141,8 @@ def test_items_against_all_sets(rate):
         z.append((found["explained"].to_numpy() - truth[:, 0]) / found["se"].to_numpy())
         np.testing.assert_allclose(found["time_present"], truth[:, 1], rtol=0.25)
         np.testing.assert_allclose(found["time_absent"], truth[:, 2], rtol=0.25)
-    # Each z has 19 degrees of freedom. The limit of the mean of 25 squares is five of its standard
-    # deviations.
+    # Each z has a t distribution with 19 degrees of freedom. The mean of 25 squares may differ from
+    # 1 by five of its standard deviations.
     assert np.all(np.abs(np.mean(np.square(z), axis=0) - 1) < 1.8)
     assert np.all(np.mean(np.square(z), axis=0) > 0.25)
     assert np.abs(np.mean(z, axis=0)).max() < 1

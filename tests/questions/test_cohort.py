@@ -90,7 +90,7 @@ def test_positions_are_quantiles_of_the_draws():
     for item in ("first", "step 3"):
         places = sorted(s.index(item) + 1 for s in sequences if item in s)
         assert found.loc[item, "observed"] == len(places) / 20_000
-        # The median is the first place for which at least half of the draws are at or before it.
+        # The median is the first position such that at least half of the draws are not after it.
         middle = found.loc[item, "place_50"]
         assert np.mean(np.array(places) <= middle) >= 0.5 > np.mean(np.array(places) < middle)
     means = item_arrivals(theta, draws=20_000, random_state=4)

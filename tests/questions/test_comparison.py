@@ -72,11 +72,12 @@ def test_posteriors_are_compared_draw_by_draw():
 
 
 def test_equal_cohorts_differ_as_rarely_as_the_level_says():
-    """If the true difference is zero, about 90% of the intervals contain zero.
+    """If the true difference of two cohorts is zero, about 90% of the intervals contain zero.
 
-    Each posterior is a normal distribution around an estimate, and its width is the error of the
-    estimate. Of 20 x 6 interactions, 12 are expected to be called different. If they are
-    independent, the probability of more than 24 is below 0.001.
+    Each posterior is a normal distribution around a random estimate, and its standard deviation is
+    the error of this estimate. There are 20 comparisons of 6 interactions, so 12 interactions are
+    expected to be called different. If they were independent, the probability of more than 24 would
+    be below 0.001.
     """
     rng = np.random.default_rng(3)
     called = 0

@@ -1,4 +1,4 @@
-"""The ancestors of items, and models restricted to some of their items."""
+"""The ancestors of items (items that act on them, directly or not), and restricted models."""
 
 from __future__ import annotations
 
@@ -103,8 +103,8 @@ def test_items_beyond_the_budget_have_no_exact_probability():
     for n in range(1, 4):
         budget = Budget(work=Budget.exact_work(n, n))
         found = arrival_probabilities(Parameters.of(model), budget)
-        # The first four items are a chain, so item k needs a lattice of k + 1 items. Item 4 does
-        # not interact.
+        # Each of the items 0 to 2 acts on the next one, so item k needs a lattice of k + 1 items.
+        # Item 4 does not interact.
         fits = np.array([place < n or place == 4 for place in range(5)])
         np.testing.assert_array_equal(np.isnan(found), ~fits)
         np.testing.assert_allclose(found[fits], truth[fits], rtol=1e-9)

@@ -84,7 +84,7 @@ def test_blocks_are_independent_given_the_time():
 
 @pytest.mark.parametrize("time", [None, 1.2])
 def test_sampled_sets(time):
-    # At a known time, chains with so few proposals are precise only if interactions are weak.
+    # At a known time, chains with these few proposals are precise only if interactions are weak.
     scale = 1.5 if time is None else 0.6
     theta = reference.random_theta(np.random.default_rng(3), 7, scale=scale)
     S = labels(range(6))
@@ -95,7 +95,7 @@ def test_sampled_sets(time):
         assert found.method == ("relocation" if time is None else "metropolis")
         assert found.seed == seed
         assert found.draws > 10
-        # Compare logarithms, whose standard error is the relative error of the value.
+        # Compare logarithms. The standard error of a logarithm is the relative error of the value.
         z.append(np.log(found.value / exact) / (found.se / found.value))
     assert np.abs(z).max() < 6
     assert 0.1 < np.mean(np.square(z)) < 3.8
@@ -174,7 +174,7 @@ def test_simulated_frequencies():
         assert (found["method"] == "simulation").all()
         assert found.attrs == {"draws": 2_000, "seed": seed}
         z.append((found["model"] - exact) / found["se"])
-    # The mean of 30 squares has a standard deviation of 0.26. The limit is five of these.
+    # The mean of 30 squares has a standard deviation of 0.26. It may be off by five of these.
     assert np.all(np.abs(np.mean(np.square(z), axis=0) - 1) < 1.3)
     found = questions.item_frequencies(theta, budget=SAMPLED, target_se=0.003, random_state=1)
     assert found["se"].max() <= 0.003

@@ -1,4 +1,4 @@
-"""Divergence between marginal sequences, compared with the enumeration of all sequences."""
+"""Divergence between two models: compare with an enumeration of all sequences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def labels(S):
 
 
 def marginal(theta, chosen, rate=1.0):
-    """Return P of every sequence of the chosen items, summed over all sequences of all items."""
+    """Return the probability of each sequence of the chosen items; other items are hidden."""
     found = defaultdict(float)
     for sigma, p in reference.sequence_distribution(theta, rate).items():
         found[tuple(item for item in sigma if item in chosen)] += p
@@ -121,7 +121,7 @@ def test_labels_decide_which_items_are_compared():
 
 
 def test_extreme_rates_in_logarithms():
-    # Item 0 has the rate e^-400 in `two`, so the logarithm of its probability is lower by 400.
+    # In `two`, the rate of item 0 is e^-400 instead of 1, so log P(item 0) is lower by about 400.
     one = np.diag([0.0, 0.0])
     two = np.diag([-400.0, 0.0])
     found = questions.sequence_divergence(one, two, ["0"])
@@ -140,7 +140,7 @@ def test_extreme_rates_in_logarithms():
 
 
 def simulated(one, two, monkeypatch, which, seeds, **options):
-    """Return one estimate per seed; p, q or both are counted in simulations, as `which` says."""
+    """Return one estimate per seed. Simulation replaces the exact p, q or both: see `which`."""
     limits = {"p": [False, True], "q": [True, False], "both": [False, False]}[which]
     found = []
     for seed in seeds:
@@ -159,8 +159,8 @@ def test_simulation_is_right_within_calibrated_errors(monkeypatch, which):
     found = simulated(one, two, monkeypatch, which, range(24), draws=20_000)
     assert {x.method for x in found} == {"simulation"}
     z = np.array([(x.value - truth) / x.se for x in found])
-    # Each z has 19 degrees of freedom. The mean of 24 squares is outside these limits in about one
-    # of a thousand tests.
+    # Each z has a t distribution with 19 degrees of freedom. In about one of a thousand tests, the
+    # mean of 24 squares is outside these limits.
     assert 0.35 < np.mean(z**2) < 2.4
     assert abs(z.mean()) < 0.9
     assert np.abs(z).max() < 5.5
@@ -173,8 +173,8 @@ def test_simulation_of_equal_models_is_about_zero():
     )
     assert abs(found.value) < 5 * found.se
     assert found.se < 0.005
-    # Without the correction by the jackknife, the mean of the values would be about 15 / 500. This
-    # is six of its standard deviations.
+    # The jackknife corrects the bias. Without it, the mean of the values would be about 15 / 500,
+    # which is six of its standard deviations.
     values = [
         questions.sequence_divergence(
             theta, theta, method="simulation", draws=500, random_state=seed

@@ -1,4 +1,4 @@
-"""Goodness of fit: correct counts, and z with unit variance for data from the model."""
+"""Goodness of fit: the counts are correct, and z has variance 1 if data are from the model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def test_observed_counts_and_exact_expectations():
     sizes = [p[has.sum(axis=1) == size].sum() for size in range(6)]
 
     def agrees(table, truth):
-        # The limit is five standard errors of the simulation, for about twenty numbers.
+        # About twenty expected numbers are compared. Each may be off by five standard errors of the
+        # simulation.
         assert np.all(np.abs(table["expected"] - 300 * np.asarray(truth)) < 5 * table["se"])
         share = np.asarray(truth)
         z = (table["observed"] / 300 - share) / np.sqrt(share * (1 - share) / 300)
@@ -68,7 +69,7 @@ def test_own_data_have_z_of_unit_spread():
         sizes.append(found.sizes["z"].to_numpy())
         pairs.append(found.pairs.sort_values(["a", "b"])["z"].to_numpy())
     for z in (np.array(items), np.array(sizes), np.array(pairs)):
-        # The mean of 40 squares has a standard deviation of 0.22, or a little more for rare events.
+        # The mean of 40 squares has a standard deviation of 0.22, or slightly more for rare events.
         assert np.all(np.abs(np.mean(z**2, axis=0) - 1) < 1.1)
         assert np.mean(z**2) == pytest.approx(1, abs=0.4)
         assert np.abs(z.mean(axis=0)).max() < 0.8
@@ -117,7 +118,10 @@ def test_labels_threads_and_a_single_item():
 
 
 def test_settings_of_other_questions_do_not_disturb():
-    """One settings object can serve many questions, but a changed setting must have an effect."""
+    """A `Settings` object may be used for many questions.
+
+    If a setting has no effect on a question, it must have its default value.
+    """
     model = make_model()
     data = data_of(model, 50, 1)
     options = {"draws": 500, "random_state": 3}

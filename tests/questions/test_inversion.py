@@ -18,7 +18,7 @@ quick = settings(max_examples=25, deadline=None, derandomize=True, database=None
 
 
 def phases(*orders):
-    """Return the inverted transform of sums of exponential phases, with one chain per sum."""
+    """Return an `Inverse` whose chains are sums of exponential times, with the given rates."""
     exits = [np.asarray(rates, dtype=float) for rates in orders]
     means = [np.sum(1 / rates) for rates in exits]
     second = [np.sum(1 / rates**2) + mean**2 for rates, mean in zip(exits, means, strict=True)]
@@ -65,7 +65,8 @@ def test_rates_may_be_however_far_apart(logs, place):
 
 
 def test_a_rare_slow_chain_is_seen_in_the_tail():
-    # One of three chains is a million times slower, so its tail is far beyond the other two.
+    # One of three chains is a million times slower than the other two, so its tail is far beyond
+    # theirs.
     found = phases([2.0, 3.0], [5.0, 4.0], [1e-6, 4.0])
     times = np.array([0.3, 3.0, 1e3, 1e6, 1e7])
     density, before = found.evaluate(times)

@@ -1,4 +1,4 @@
-"""Positions and arrival times of items over all samples, compared with an enumeration."""
+"""Mean positions and arrival times of items over all samples: compare with an enumeration."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_within_errors_of_the_enumeration(seed, n, z):
     for name in ("position", "arrival"):
         gap = np.abs(found[f"{name}_mean"] - truth[f"{name}_mean"])
         assert (gap <= 5.0 * found[f"{name}_se"]).all()
-        # Items are observed thousands of times, so standard errors are known to a few per cent.
+        # Items are observed thousands of times, so standard errors are right to a few per cent.
         np.testing.assert_allclose(found[f"{name}_sd"], truth[f"{name}_sd"], rtol=0.15)
         expected = truth[f"{name}_sd"] / np.sqrt(1e5 * truth["observed"])
         np.testing.assert_allclose(found[f"{name}_se"], expected, rtol=0.15)
@@ -98,7 +98,10 @@ def test_targets_out_of_reach():
 
 
 def test_a_few_sightings_are_not_precise():
-    """Each item is in about six of 10,000 draws, always first, so the standard error is 0."""
+    """A target for the standard error needs enough draws with each item.
+
+    Each item is in about six of 10,000 draws, always first, so its standard error is 0.
+    """
     theta = np.diag([-7.4, -7.4])
     first = item_arrivals(theta, draws=10_000, random_state=1)
     assert (first["observed"] * 10_000).between(2, 19).all()

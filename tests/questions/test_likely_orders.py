@@ -1,4 +1,4 @@
-"""The most likely orders of a sample, compared with a list of all its k! orders."""
+"""The most likely orders of a sample: compare with a list of all its k! orders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TINY = Budget(work=1)
 
 
 def truth_of(theta, sample, z=1.0):
-    """Return the probability of every order, by its labels."""
+    """Return a mapping from each order, as a tuple of labels, to its probability."""
     return {tuple(map(str, walk.sigma)): walk.probability for walk in of_sample(theta, sample, z)}
 
 
@@ -45,7 +45,7 @@ def test_all_orders_against_enumeration(model, data):
     assert len(found) == math.factorial(size) == found["order"].nunique()
     expected = [truth[order] for order in found["order"]]
     np.testing.assert_allclose(found["probability"], expected, rtol=1e-8)
-    # The probabilities decrease, except for rounding errors of equal probabilities.
+    # The probabilities never increase, except for rounding errors if they are equal.
     assert (np.diff(np.log(found["probability"])) <= 1e-9).all()
     np.testing.assert_allclose(found["cumulative"], np.cumsum(expected), rtol=1e-9)
     assert found["cumulative"].iloc[-1] == pytest.approx(1.0, abs=1e-9)
@@ -65,7 +65,7 @@ def test_the_first_few(model, count):
 
 
 def test_few_items_of_a_large_model():
-    """Items outside the sample affect the probabilities, although they did not arrive."""
+    """Items that are not in the sample change the probabilities: they could have arrived."""
     theta = reference.random_theta(np.random.default_rng(4), 30, sparsity=0.7)
     sample = [3, 11, 17, 28]
     truth = reference.posterior_orders(theta, sample, 0.5)
@@ -93,7 +93,7 @@ def test_ties():
 
 @pytest.mark.parametrize("spread", [0.0, 1e-15])
 def test_ties_are_not_all_begun(monkeypatch, spread):
-    """9! orders have the same probability, up to rounding; finding five of them takes few steps."""
+    """All 9! orders are equally probable, up to rounding. Finding five of them takes few steps."""
     pushed = []
 
     def counted(heap, entry):
@@ -110,7 +110,7 @@ def test_ties_are_not_all_begun(monkeypatch, spread):
 
 
 def test_a_large_set_with_a_known_best_order():
-    """If each item promotes the next, the cascade is the best of all 16! orders."""
+    """If each item promotes the next one, the order of this cascade is the best of all 16!."""
     n = 16
     theta = np.diag(np.full(n, -8.0))
     theta[0, 0] = 0.0
@@ -133,7 +133,7 @@ def test_beyond_the_budget_within_its_errors():
         )
         assert found.attrs == {"method": "relocation", "draws": 480, "seed": seed}
         exact = np.array([truth[order] for order in found["order"]])
-        # Only the probability of the set is sampled, which is the same factor for all orders.
+        # Only the probability of the set is sampled. It is a factor that all orders have in common.
         assert np.ptp(np.log(found["probability"] / exact)) < 1e-9
         np.testing.assert_allclose(
             found["se"] / found["probability"], found["se"][0] / found["probability"][0]

@@ -1,4 +1,4 @@
-"""The next item, compared with its definition; later states, with matrix exponentials."""
+"""The next item: compare with its definition. Later states: compare with matrix exponentials."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def cases(draw, scale=3.0):
 
 
 def present_at(theta, state, time):
-    """Return P(item is present at `time` after `state`) of all items, by a matrix exponential."""
+    """Return P(item is present after `time`, given the state now) by a matrix exponential."""
     start = sum(1 << item for item in state)
     p = reference.transition_matrix(reference.generator(theta), time)[start]
     masks = np.arange(len(p))
@@ -93,7 +93,7 @@ def test_items_within_a_time(case, time):
     assert sorted(found.index) == labels(j for j in range(len(theta)) if j not in state)
     assert found["probability"].is_monotonic_decreasing
     for item, row in found.iterrows():
-        # A simulated value is off by more than 5 standard errors in fewer than one of 10,000 cases.
+        # A simulated value may be off by 5.5 standard errors.
         error = 1e-9 if row["method"] == "exact" else 5.5 * row["se"]
         assert row["probability"] == pytest.approx(truth[int(item)], abs=error, rel=1e-9)
     exact = (found["method"] == "exact").all()
@@ -132,7 +132,7 @@ def test_simulation_is_right_within_calibrated_errors(monkeypatch):
         z.append(
             [(found.loc[j, "probability"] - truth[int(j)]) / found.loc[j, "se"] for j in "0234"]
         )
-    # The mean of 40 squares has a standard deviation of 0.22. The limit is five of these.
+    # The mean of 40 squares has a standard deviation of 0.22. It may be off by five of these.
     assert np.all(np.abs(np.mean(np.square(z), axis=0) - 1) < 1.1)
     assert np.abs(z).max() < 5.5
 

@@ -71,7 +71,7 @@ def test_observed_is_that_of_the_dense_solve(model):
 @quick
 @given(models(min_items=3), st.data())
 def test_a_part_of_the_items(model, data):
-    """Orders of some items are computed from their ancestors, and given as they were asked for."""
+    """The result has the chosen items in the given sequence. Only their ancestors are computed."""
     theta, z = theta_and_rate(model)
     asked = data.draw(st.permutations(range(len(theta))))[: data.draw(st.integers(2, 3))]
     found = order_matrix(model, asked)
@@ -101,7 +101,7 @@ def test_relabelling_items_relabels_answers(model, data):
 @quick
 @given(models(max_items=5), st.integers(0, 1000))
 def test_items_that_act_on_nothing_change_nothing(model, seed):
-    """40 more items that act on no item do not change the answer, and need no lattice."""
+    """Add 40 items that act on no item. They do not change the answer, and need no lattice."""
     theta, z = theta_and_rate(model)
     n = len(theta)
     rng = np.random.default_rng(seed)
@@ -124,7 +124,7 @@ def blocks_of(sizes, seed=0):
 
 
 def test_blocks_share_their_clock():
-    """Items of different blocks do not interact, but have the same observation time."""
+    """Orders of items of different blocks. Blocks do not interact, but share the time."""
     theta = blocks_of([3, 3, 3, 3, 3, 3, 3, 3])
     found = order_matrix(observed(theta, 0.7), method="exact", budget=Budget(work=1e4))
     for one, two in itertools.combinations(range(8), 2):
@@ -135,7 +135,7 @@ def test_blocks_share_their_clock():
 
 
 def test_pairs_share_lattices(monkeypatch):
-    """The 66 pairs of three blocks of four items need one lattice per block."""
+    """All 66 pairs of 12 items in three independent blocks are computed from three lattices."""
     sizes = []
     solve = module.arrivals_on_lattice
 
@@ -148,7 +148,7 @@ def test_pairs_share_lattices(monkeypatch):
     budget = Budget(work=Budget.exact_work(8, 8))
     found = order_matrix(theta, method="exact", budget=budget, n_threads=1)
     assert sorted(sizes) == [4, 4, 4]
-    # Without functions of time, each pair of blocks has one lattice; no lattice has all blocks.
+    # If functions of time are not used, each pair of blocks needs one lattice of its eight items.
     monkeypatch.setattr(module, "_SMALL_LATTICE", 12)
     whole = order_matrix(theta, method="exact")
     assert sizes[3:] == [8, 8, 8]
@@ -169,7 +169,7 @@ def test_simulation_is_within_its_errors():
     assert (np.diagonal(found.se) == 0.0).all()
     assert (off(found.se) > 0.0).all()
     assert np.abs(off(found.probability) - off(probability)).max() < 0.05
-    # Ten z-scores. With other seeds, about one run in 2e5 would fail.
+    # There are ten different z-scores. With other seeds, about one of 200,000 runs would fail.
     assert np.abs((off(found.probability) - off(probability)) / off(found.se)).max() < 5.0
     spread = np.sqrt(both * (1.0 - both) / found.draws)
     assert np.abs((found.observed - both) / spread).max(axis=None) < 5.0
@@ -187,8 +187,8 @@ def test_errors_of_simulation_are_calibrated():
         )
         z.append(((found.probability - truth) / found.se).to_numpy()[np.triu_indices(4, 1)])
     z = np.array(z)
-    # There are 240 z-scores, some of them correlated. The standard deviation of the 40 scores of a
-    # pair has an error of 0.11.
+    # There are 240 z-scores: 40 for each of six pairs. Scores of different pairs may be correlated.
+    # The standard deviation of the 40 scores of a pair has an error of 0.11.
     assert abs(z.mean()) < 0.3
     assert 0.85 < z.std() < 1.15
     assert ((z.std(axis=0) > 0.6) & (z.std(axis=0) < 1.5)).all()
@@ -293,7 +293,7 @@ def test_given_a_sample_against_enumeration(model, data):
     one = order_probability(model, sample[1], sample[0], given=set(sample))
     assert float(one) == pytest.approx(truth[1, 0], rel=1e-8, abs=1e-14)
     assert one.method == "exact"
-    # Without `items`, the result has the items of the sample, in the order of the model.
+    # Without `items`, the result has the items of the sample, sorted as in the model.
     whole = order_matrix(model, given=sample)
     assert list(whole.probability) == [str(i) for i in sorted(sample)]
 
@@ -310,8 +310,8 @@ def test_a_sample_beyond_the_budget_is_within_its_errors():
         upper = np.triu_indices(6, 1)
         z.append((found.probability.to_numpy()[upper] - truth) / found.se.to_numpy()[upper])
     z = np.array(z)
-    # Errors come from 16 chains, so the 300 z-scores have a t distribution with 15 degrees of
-    # freedom.
+    # Standard errors are estimated from 16 chains, so each of the 300 z-scores has a t distribution
+    # with 15 degrees of freedom.
     assert np.abs(z).max() < 6.0
     assert 0.8 < z.std() < 1.35
 
@@ -328,7 +328,7 @@ def test_a_sample_beyond_the_budget_reaches_its_target():
 
 
 def test_orders_that_all_agree_have_an_error():
-    """Item 0 is first in all drawn orders, but the standard error is not 0."""
+    """Although item 0 is first in all drawn orders, the standard error is not 0."""
     theta = np.zeros((3, 3))
     theta[0, 1:] = 12.0
     theta[1, 1] = theta[2, 2] = -12.0
@@ -342,8 +342,8 @@ def test_orders_that_all_agree_have_an_error():
 def test_only_exact_of_a_sample():
     theta = np.zeros((40, 40))
     given_items = ["0", "1", "2"]
-    # 37 items without effects do not increase the cost: "exact" must accept what "auto" computes
-    # exactly.
+    # The 37 items without effects do not increase the cost. If the method "auto" computes a sample
+    # exactly, "exact" must not refuse it.
     budget = Budget(work=Budget.exact_work(3, 3))
     assert (order_matrix(theta, given=given_items, budget=budget).method == "exact").all(axis=None)
     order_matrix(theta, given=given_items, budget=budget, method="exact")

@@ -1,4 +1,4 @@
-"""The range of orders that the data allow, compared with brute force; baseline and limits."""
+"""The range of orders that the data allow: compare with brute force. Also baseline and limits."""
 
 import importlib
 
@@ -20,7 +20,7 @@ PAIR = Dataset([list(s) for s, count in COUNTS.items() for _ in range(count)], i
 
 @pytest.fixture(scope="module")
 def clocked():
-    """Return data in which item 0 promotes item 1, and 8 independent items show the time."""
+    """Return data of item 0, which promotes item 1, and of 8 independent items (clock items)."""
     theta = np.diag([0.0, -4.0] + 8 * [0.0])
     theta[0, 1] = 4.0
     return simulate(theta, 1000, random_state=1).to_dataset().without_times()
@@ -42,10 +42,12 @@ def test_two_items_alone_cannot_tell(penalty):
 
 
 def test_range_of_two_items_is_the_profile_by_brute_force():
-    """The range has all probabilities of an order whose best model is within two nats of the best.
+    """Compare the range of an order with a profile of the log-likelihood.
 
-    By Proposition 1, the probabilities of the sets and the share, which fixes the probability of
-    the order, determine the model. So the profile at a share is a maximum over the three free
+    A probability of the order is in the range if the best model that has this probability is within
+    two nats of the best model. By Proposition 1, a model of two items is determined by the
+    probabilities of the sets and by `share`, its place in the interval of the family, which fixes
+    the probability of the order. So the profile at a share is a maximum over the three free
     probabilities of the sets.
     """
 
@@ -134,7 +136,7 @@ def test_pairs_beyond_the_work_are_named_as_not_checked(learner, clocked):
 
 
 def test_pairs_of_an_item_with_a_missing_cell_are_checked():
-    """A regression test: one missing cell of an item removed all its pairs, without a notice."""
+    """A regression test: if an item had a missing cell, its pairs were not checked, silently."""
     table = PAIR.to_frame().astype(float)
     table.iloc[0, 0] = np.nan
     data = Dataset(table)

@@ -1,4 +1,4 @@
-"""Questions to a posterior give the summary of the answers of its models."""
+"""The answer of a posterior to a question is a summary of the answers of its models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SETS = [{"a"}, {"a", "b"}, set(), {"a", "b", "c"}, {"b", "a"}]
 
 
 def in_chains(values, posterior=POSTERIOR):
-    """Return an array of shape (chains, draws, ...) from a list of one value per model."""
+    """Return an array of shape (chains, draws, ...) from a list with one value per model."""
     stacked = np.array(values)
     return stacked.reshape(*posterior.draws.scale.shape, *stacked.shape[1:])
 
@@ -66,7 +66,7 @@ def test_each_draw_has_a_seed_of_its_own_that_thinning_does_not_change():
 
 
 def test_pieces_of_a_question_show_no_progress_of_their_own(monkeypatch):
-    """Only one progress bar is shown, because two bars on one terminal raise an error in rich."""
+    """While many models are asked, only one progress bar is shown: rich allows no second one."""
     monkeypatch.setattr("sequela.support.progress.somebody_watches", lambda: True)
     how = Settings(random_state=1, n_threads=2)
     asked = ask_draws(
@@ -96,7 +96,7 @@ def test_the_summary_is_that_of_the_chains():
     np.testing.assert_allclose(summary.high, np.quantile(flat, 0.9, axis=0))
     np.testing.assert_array_equal(summary.effective, effective_size(values))
     np.testing.assert_array_equal(summary.r_hat, r_hat(values))
-    assert (summary.effective < 50).all()  # chains are random walks; swapped axes would give 200
+    assert (summary.effective < 50).all()  # chains are random walks; with swapped axes it is 200
     np.testing.assert_allclose(summary.se, flat.std(axis=0, ddof=1) / np.sqrt(summary.effective))
 
 
@@ -173,7 +173,7 @@ def test_orders_of_a_sample(given_set):
 
 
 def test_simulated_orders_agree_with_exact_ones():
-    """With 40,000 sequences of each of 12 models, five standard errors of the mean are 0.012."""
+    """For 40,000 sequences of each of 12 models, five standard errors are less than 0.02."""
     exact = questions.order_matrix(POSTERIOR)
     drawn = questions.order_matrix(POSTERIOR, method="simulation", draws=40_000, random_state=2)
     off = ~np.eye(3, dtype=bool)
@@ -222,7 +222,7 @@ def test_times_have_the_moments_of_the_mixture():
 
 
 def test_quantiles_of_times_are_those_of_the_mixture():
-    """At each quantile, the mean of the distribution functions of all models is its probability."""
+    """At the quantile p, the mean of the distribution functions of all models is p."""
     probabilities = [0.05, 0.37, 0.95]
     times = questions.pseudo_times(POSTERIOR, SETS[:2], quantiles=probabilities)
     for sample, row in zip(SETS[:2], times.itertuples(), strict=True):
@@ -290,7 +290,7 @@ def test_frequencies_of_all_models():
     np.testing.assert_allclose(table["model"], mean)
     np.testing.assert_allclose(table["low"], np.quantile(values, 0.1, axis=(0, 1)))
     np.testing.assert_allclose(table["effective"], effective_size(values), rtol=1e-6)
-    # The variance of a share of 40 samples, if first a model is drawn and then its samples.
+    # The variance of a share of 40 samples, if first a model is drawn, and then samples of it.
     variance = (values * (1.0 - values)).mean(axis=(0, 1)) / 40 + values.var(axis=(0, 1))
     np.testing.assert_allclose(table["data"], data.values.mean(axis=0))
     np.testing.assert_allclose(table["z"], (table["data"] - mean) / np.sqrt(variance))
@@ -303,7 +303,8 @@ def test_goodness_draws_a_data_set_from_each_model():
     goodness = questions.goodness_of_fit(posterior, data, random_state=3, max_models=400)
     assert (goodness.models, goodness.draws, goodness.seed) == (400, 80_000, 3)
     exact = np.diagonal(pair_table(theta[0, 0]))
-    # Expected counts are within five standard errors. Quantiles are close to those of a binomial.
+    # Expected counts are within five standard errors. Quantiles are close to those of a binomial
+    # distribution.
     spread = np.sqrt(200 * exact * (1.0 - exact))
     assert (np.abs(goodness.items["expected"] - 200 * exact) < 5 * spread / 20).all()
     assert (np.abs(goodness.items["low"] - (200 * exact - 1.645 * spread)) < spread / 2).all()
@@ -319,7 +320,7 @@ def test_goodness_draws_a_data_set_from_each_model():
 
 
 def test_goodness_finds_what_the_models_do_not_describe():
-    """The items of the models are independent, but in the data two items always occur together."""
+    """In the models all items are independent. In the data, two items always occur together."""
     posterior = posterior_of(np.tile(np.diag([0.0, 0.0, 0.0]), (2, 50, 1, 1)))
     data = [{"a", "b"}] * 60 + [{"c"}] * 40
     goodness = questions.goodness_of_fit(posterior, data, random_state=1)
@@ -408,7 +409,7 @@ def test_what_takes_one_model_says_what_to_use_instead(ask, instead):
 def test_max_models_is_for_questions_that_take_a_posterior():
     with pytest.raises(InputError, match="max_models has no meaning here"):
         questions.time_posterior(MODELS[0], {"a"}, max_models=5)
-    # An object of settings may have settings that only other functions use.
+    # A `Settings` object may contain settings that only other functions use.
     how = Settings(max_models=5, random_state=1)
     assert questions.time_posterior(MODELS[0], {"a"}, settings=how).draws == 0
     assert questions.order_matrix(MODELS[0], settings=how).draws == 0

@@ -1,4 +1,4 @@
-"""Questions about samples with missing cells or known orders, compared with all orders."""
+"""Questions about samples with missing cells or known orders: compare with sums over orders."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,10 @@ def test_cells_of_items_that_act_on_nothing_are_imputed_as_well():
 
 
 def test_drawn_cells_agree():
-    """The standard error is at least that of independent draws, so |z| > 5 is very rare."""
+    """Drawn probabilities are within 5 standard errors of the exact ones.
+
+    The reported standard error is at least that of independent draws, so |z| > 5 is very rare.
+    """
     data = SAMPLE.without_orders()
     exact = q.impute(MODEL, data)
     drawn = q.impute(MODEL, data, budget=Budget(work=300.0), random_state=1)
@@ -66,7 +69,7 @@ def test_times():
     assert found.variance == pytest.approx(second - expected**2, rel=1e-9)
     table = q.pseudo_times(MODEL, SAMPLE)
     assert table["mean"].iloc[0] == pytest.approx(expected, rel=1e-10)
-    # At the median the distribution function is one half.
+    # The distribution function, integrated numerically, must be one half at the median.
     median = float(table["q50"].iloc[0])
     grid = np.linspace(1e-6, 60.0, 40001)
     density = found.density(grid)["density"].to_numpy()

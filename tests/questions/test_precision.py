@@ -26,7 +26,7 @@ quick = settings(max_examples=60, deadline=None, derandomize=True, database=None
 
 
 class Sampler:
-    """A question whose answer is the number of draws, with the standard error of a mean."""
+    """A made-up question: its answer is the number of draws, its error that of a mean."""
 
     def __init__(self, sd=1.0, seen_after=0):
         self.sd = sd
@@ -97,7 +97,7 @@ def test_an_error_that_is_no_number_counts_as_never_seen():
 
 
 def test_an_error_that_does_not_fall_ends():
-    """If chains do not mix, more draws do not help, and the search must end."""
+    """If the error does not decrease with more draws, the search for enough draws must end."""
     asked = []
     with pytest.raises(BudgetError, match=r"more than the limit of 1,000,000\. Use a larger"):
         until_precise(

@@ -1,4 +1,4 @@
-"""Evidence for an order over its reverse: two items alone give none, clock items do."""
+"""Evidence for an order. Two items alone give none, but with clock items there is evidence."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_reversed_pair_keeps_its_sets_and_turns_its_order(theta, rate):
         set_distribution(turned, rate), set_distribution(theta, rate), rtol=1e-9
     )
     before, after = first_of_two(theta, rate), first_of_two(turned, rate)
-    if abs(before - 0.5) > 1e-9:  # if both orders are equally probable, there is no reverse
+    if abs(before - 0.5) > 1e-9:  # at 0.5 there is no opposite order
         assert (before > 0.5) == (after < 0.5)
     assert min(after, 1.0 - after) == pytest.approx(0.02, abs=1e-9)
 
@@ -66,8 +66,8 @@ def test_two_items_alone_cannot_tell(seed):
     model = fit(data, penalty=0.005)
     found = rival_orders(model, data, least_effect=0.2, search=False, tol=1e-6, random_state=1)
     assert len(found.table) == 1
-    # The likelihood is the same along the whole family, so there is no evidence, whatever the
-    # penalty. The remaining difference comes from the weak prior of refits, which shrinks the two
+    # All models of the family of Proposition 1 have the same likelihood, so there is no evidence.
+    # The small evidence that is found comes from the weak prior of refits, which shrinks the two
     # models by different amounts.
     row = found.table.iloc[0]
     assert abs(row["evidence"]) < 0.3
@@ -97,7 +97,7 @@ def test_evidence_is_the_likelihood_lost_by_turning_the_arrow():
         theta = np.zeros_like(turned)
         theta[free] = values
         found = evaluate(theta, SETS)
-        off = theta - np.diag(np.diag(theta))  # the weak prior of refits, standard deviation 2
+        off = theta - np.diag(np.diag(theta))  # for the prior of refits (standard deviation 2)
         loss = -found.value + np.sum(off**2) / 8.0 / 500
         return loss, -found.gradient[free] + (off / 4.0 / 500)[free]
 
@@ -108,7 +108,7 @@ def test_evidence_is_the_likelihood_lost_by_turning_the_arrow():
         for theta in (refit(MODEL, SETS, tol=1e-6).model.theta, turned)
     )
     lost = here - there
-    assert not row["optimum"]  # a free fit would return to the first order, so it was constrained
+    assert not row["optimum"]  # the fit was constrained to the opposite order
     assert row["evidence"] == pytest.approx(lost, abs=0.1)
 
 

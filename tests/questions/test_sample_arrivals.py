@@ -1,4 +1,4 @@
-"""Arrivals of the items of one sample, compared with an enumeration of orders and quadrature."""
+"""Arrivals of the items of one sample: compare with an enumeration of orders and an integral."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def test_exact_against_enumeration(model, data):
     assert found["arrival_mean"].is_monotonic_increasing
     truth = truth.loc[found.index]
     np.testing.assert_allclose(found[MEANS], truth[MEANS], rtol=1e-9)
-    # Standard deviations are roots of differences, so values near 0 have only half of the digits.
+    # A standard deviation is the root of a difference of moments. If it is near 0, only about half
+    # of its digits are correct, so the tolerance is larger.
     for name in ("position_sd", "arrival_sd"):
         np.testing.assert_allclose(found[name], truth[name], rtol=1e-6, atol=1e-6)
     assert (found[ERRORS] == 0.0).all(axis=None)
@@ -69,14 +70,18 @@ def test_items_come_before_the_observation(model, data):
     time = reference.posterior_time_moments(theta, range(size), z)[0]
     assert (found["arrival_mean"] > 0.0).all()
     assert (found["arrival_mean"] < time).all()
-    # The time from the last arrival to the observation has the mean 1 / D(S).
+    # The mean time from the last arrival to the observation is 1 / D(S), where D(S) is the total
+    # rate of leaving the state S.
     total = z + reference.exit_rate(theta, range(size))
     assert found["arrival_mean"].max() <= time - 1.0 / total + 1e-9
 
 
 @pytest.mark.parametrize("z", [1.0, 0.4])
 def test_mean_arrival_by_quadrature(z):
-    """E[A | S] is the integral of P(A > s | S), the probability that item c is absent at s."""
+    """Compare the mean arrival time E[A | S] with the integral of P(A > s | S) over s.
+
+    P(A > s | S) is the probability that the item is absent at time s.
+    """
     theta = random_theta(11, 4, 2.0)
     sample = [0, 1, 2]
     Q = reference.restricted_generator(theta, sample)
@@ -119,8 +124,8 @@ def test_beyond_the_budget_within_its_errors():
         np.testing.assert_allclose(found["position_sd"], truth["position_sd"], rtol=0.3, atol=0.1)
         np.testing.assert_allclose(found["arrival_sd"], truth["arrival_sd"], rtol=0.3)
     z = np.array(z)
-    # Errors come from 16 chains, so the 240 correlated z-scores have a t distribution with 15
-    # degrees of freedom.
+    # Standard errors are estimated from 16 chains, so each of the 240 z-scores has a t distribution
+    # with 15 degrees of freedom. The z-scores of a run depend on each other.
     assert np.abs(z).max() < 6.0
     assert 0.8 < z.std() < 1.35
 
@@ -150,7 +155,10 @@ def test_target_is_reached_and_can_be_repeated():
 
 
 def test_draws_are_what_was_drawn():
-    """A second call with the reported number of draws gives the same answer."""
+    """The number of draws is rounded up to a multiple of the number of chains, and reported.
+
+    A second call with the reported number gives the same answer.
+    """
     theta = random_theta(21, 6, 2.0)
     found = sample_arrivals(theta, range(6), budget=TINY, draws=100, random_state=2)
     assert found.attrs["draws"] == 112

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sequela.posteriors.NotConverged
 
 
 def with_clocks(theta, clocks, rate):
-    """Return theta with independent items of this rate added."""
+    """Return theta with additional items, which are independent and have this rate."""
     n = len(theta)
     whole = np.zeros((n + clocks, n + clocks))
     whole[:n, :n] = theta
@@ -38,7 +38,10 @@ def with_clocks(theta, clocks, rate):
 
 @pytest.mark.parametrize("stop_rate", [1.0, 2.5])
 def test_clock_items_are_items(stop_rate):
-    """P(number of present clock items) is the sum of P over all sets with this number of them."""
+    """The kernel treats clock items as items, of which it only counts those that are present.
+
+    P(items, number of clock items) is the sum of P over all sets with this number of clock items.
+    """
     rng = np.random.default_rng(3)
     theta = rng.normal(0.0, 1.5, (4, 4))
     items = np.array([2, 0, 3])
@@ -68,7 +71,7 @@ SETS = Dataset([[0, 0]] * 8 + [[1, 0]] * 5 + [[0, 1]] * 3 + [[1, 1]] * 6, items=
 
 
 def few_models(seed=2, chains=4, draws=2):
-    """Return a posterior of eight different models; its draws include the order in each model."""
+    """Return a posterior of eight different models, with the order of a and b in each model."""
     rng = np.random.default_rng(seed)
     theta = rng.normal([[-0.5, 0.0], [0.0, -1.0]], 1.2, (chains, draws, 2, 2))
     orders = np.array(
@@ -88,7 +91,8 @@ def nested(posterior, size, clocks, rate, studies, seed):
     """Return the posterior probability of the true order in simulated studies, by a slow method.
 
     Clock items are ordinary items of a larger model, from which samples are simulated. Likelihoods
-    are those of `log_likelihood`. Draws from the same chain as the true model are left out.
+    are computed by `log_likelihood`. In each study one model is the truth, and draws from the same
+    chain as this model are left out.
     """
     rng = np.random.default_rng(seed)
     chains, draws = posterior.draws.scale.shape
@@ -103,7 +107,7 @@ def nested(posterior, size, clocks, rate, studies, seed):
         chain, theta = models[k]
         new = sequela.simulate(theta, size + 400, random_state=int(rng.integers(2**31)))
         rows = np.asarray(new.to_dataset().values)
-        # Old samples get clock items by rejection: use simulated samples with the same set.
+        # The clock items of an old sample are those of a random simulated sample with the same set.
         pool = np.asarray(
             sequela.simulate(theta, 4000, random_state=int(rng.integers(2**31))).to_dataset().values
         )
@@ -123,7 +127,7 @@ def nested(posterior, size, clocks, rate, studies, seed):
 
 
 def test_weights_are_those_of_a_nested_simulation():
-    """The mean probability of the true order agrees, with each of eight models as the truth."""
+    """Each of eight models is the truth in turn. Compare the mean probability of the true order."""
     posterior = few_models()
     rate = 0.25
     frequency = rate / (1.0 + rate)
@@ -135,21 +139,23 @@ def test_weights_are_those_of_a_nested_simulation():
     slow = nested(posterior, size, clocks, rate, 160, seed=5)
     row = plan.loc[(size, clocks)]
     error = np.hypot(row["probability_se"], slow.std() / np.sqrt(len(slow)))
-    # Four standard errors are exceeded for about one of 16,000 seeds.
+    # A correct program exceeds four standard errors for about one of 16,000 seeds.
     assert abs(row["probability"] - slow.mean()) < 4.0 * error
     share = (slow >= 0.9).mean()
     assert abs(row["right"] - share) < 4.0 * np.sqrt(0.25 / len(slow))
-    # Without new samples, it is the present probability, from chains other than that of the truth.
+    # Without new samples, the result is the present probability of the true order. It is computed
+    # from the chains that do not contain the true model.
     ahead = posterior.draws.orders[:, :, 0] > 0.5
     now = [(np.delete(ahead, c, axis=0) == ahead[c, d]).mean() for c in range(4) for d in range(2)]
     assert plan.loc[(0, 0), "probability"] == pytest.approx(np.mean(now))
 
 
 def two_item_cells(theta, clocks, rate):
-    """Return P(set, number of clocks) of many two-item models by an integral over the time.
+    """Return P(set, number of clock items) of many two-item models by an integral over the time.
 
-    Given the time, the set of the two items is independent of the clocks, and both have closed
-    forms. Their product is integrated over the time by Gauss-Laguerre quadrature.
+    Given the time, the set of the two items and the number of clock items are independent, and the
+    probability of each has a closed form. The product of the two probabilities is integrated over
+    the time by Gauss-Laguerre quadrature.
     """
     a, b = np.exp(theta[:, 0, 0]), np.exp(theta[:, 1, 1])
     b_after, a_after = b * np.exp(theta[:, 0, 1]), a * np.exp(theta[:, 1, 0])
@@ -173,7 +179,7 @@ def two_item_cells(theta, clocks, rate):
 def test_two_items_agree_with_integration_over_the_prior():
     """Compare with a posterior that is computed as a weighted average over draws of the prior.
 
-    There are 60 samples now. The planned study has 60 more, and 12 clock items for all samples.
+    There are 60 samples now. The planned study has 60 more, and all samples get 12 clock items.
     """
     prior = Laplace(1.5, base_rates=BaseRates(-1.0, 1.5))
     truth = np.array([[0.0, 3.0], [0.0, -3.0]])
@@ -189,7 +195,7 @@ def test_two_items_agree_with_integration_over_the_prior():
     sets = p.sum(axis=2)
     log_now = np.log(sets) @ known
     now = np.exp(log_now - log_now.max())
-    # The share of "a first" among the probability of both, as in `Posterior.orders`.
+    # In each model, compare P(a, then b) with P(b, then a). `Posterior.orders` does the same.
     a, b = np.exp(theta[:, 0, 0]), np.exp(theta[:, 1, 1])
     p_none = 1.0 / (1.0 + a + b)
     after_a, after_b = b * np.exp(theta[:, 0, 1]), a * np.exp(theta[:, 1, 0])
@@ -215,7 +221,7 @@ def test_two_items_agree_with_integration_over_the_prior():
     assert plan.now == pytest.approx((now @ ahead) / now.sum(), abs=0.05)
     assert row["probability"] == pytest.approx(np.mean(found), abs=0.03)
     assert row["right"] == pytest.approx(np.mean(called), abs=0.06)
-    # The probability is higher than the present one, so the planned study helps.
+    # The expected probability of the true order is higher than the present one: the study helps.
     assert row["probability"] > max(plan.now, 1.0 - plan.now) + 0.05
 
 
@@ -242,7 +248,7 @@ def test_samples_of_two_items_alone_do_not_help_and_clocks_do(plan):
     table = plan.table.set_index(["samples", "clocks"])
     assert plan.method == "reweight"
     assert table["reliable"].all()
-    # Proposition 1: two items alone never tell their order.
+    # Proposition 1: samples of two items alone never tell the order of these items.
     assert table.loc[(100, 0), "right"] < 0.05
     assert table.loc[(100, 0), "evidence"] < 0.6
     assert table.loc[(0, 40), "right"] > 0.3
@@ -256,7 +262,8 @@ def test_the_pair_may_be_given_either_way(pair, plan):
     turned = questions.plan_study(
         draws, data, "a", "b", samples=[0, 100], clocks=[0, 40], random_state=1, n_threads=1
     )
-    assert turned.table.equals(plan.table)  # although the number of threads is different
+    # The tables are equal, although the number of threads and the order of a and b are different.
+    assert turned.table.equals(plan.table)
     assert turned.now == pytest.approx(1.0 - plan.now)
     assert (plan.first, plan.second) == ("b", "a")
     assert len(plan.sentences()) == 4
@@ -296,11 +303,13 @@ def test_simulated_studies_have_the_frequencies_that_were_asked_for(pair):
         assert values.shape == (500, 7)
     clocks = np.stack([np.asarray(t.values)[:, 2:] for t in tables])
     new = clocks[:, len(data) :]
-    # There are 12,000 new samples. The five clock items of a sample depend on the same time.
+    # There are 12,000 new samples. The five clock items of a sample are not independent, because
+    # they depend on the same observation time. So the tolerance is larger than for 60,000
+    # independent cells.
     assert new.mean() == pytest.approx(0.25, abs=0.015)
     old = clocks[:, : len(data)].mean(axis=(0, 2))
     sizes = np.asarray(data.values).sum(axis=1)
-    # Large sets are observed later, so they have more clock items.
+    # A sample with a larger set was probably observed later, so it has more clock items.
     assert old[sizes == 2].mean() > old[sizes == 0].mean() + 0.05
     smaller = simulate_study(problem, 7, 100, 5, seed=3)
     assert (np.asarray(smaller.values) == np.asarray(tables[7].values)[:300]).all()

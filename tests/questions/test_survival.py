@@ -1,4 +1,4 @@
-"""Kaplan-Meier curves and the log-rank test, compared with their definitions."""
+"""Kaplan-Meier curves and the log-rank test: compare with their definitions."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ SAMPLES = st.lists(
 
 
 def by_definition(times, events, at):
-    """Return the survival at a time: the product of 1 - deaths / at risk over earlier events."""
+    """Return the survival at a time: the product of 1 - deaths / at risk, over events so far."""
     share = 1.0
     for t in sorted({x for x, e in zip(times, events, strict=True) if e and x <= at}):
         deaths = sum(e and x == t for x, e in zip(times, events, strict=True))
@@ -36,7 +36,10 @@ def test_the_curve_is_the_product_over_events(samples):
 
 
 def test_intervals_are_those_of_greenwood():
-    """For eight samples with two deaths, the variance of log S is 1 / (8 * 7) + 1 / (6 * 5)."""
+    """Compute the interval of Greenwood by hand for eight samples with two deaths.
+
+    The variance of log S, where S is the survival, is 1 / (8 * 7) + 1 / (6 * 5).
+    """
     curve = kaplan_meier([1, 2, 3, 4, 5, 6, 7, 8], [1, 0, 1, 0, 0, 0, 0, 0])
     share = 7 / 8 * 5 / 6
     wide = 1.959963984540054 * np.sqrt(1 / 56 + 1 / 30) / -np.log(share)
@@ -67,7 +70,7 @@ def test_two_groups_have_the_textbook_statistic(samples):
 
 
 def test_p_values_are_uniform_if_survival_is_the_same():
-    """Of 1,000 p-values, the share below 0.1 is within 4 standard deviations (0.062 to 0.138)."""
+    """About 10% of 1,000 p-values are below 0.1; the limits are 4 standard deviations away."""
     rng = np.random.default_rng(1)
     p = [
         log_rank(

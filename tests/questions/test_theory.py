@@ -1,4 +1,4 @@
-"""The theory of the paper, compared with integration, dense matrices and enumeration."""
+"""The theory of the paper: compare with integrals, dense matrices and enumerations."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_without_items_the_time_is_as_before():
 
 
 def test_extreme_rates_lose_no_digits():
-    """Differences of the psi function would have only four correct digits at w = 1e-12."""
+    """At w = 1e-12, the formula with differences of psi functions has only four correct digits."""
     assert identical_items_posterior(1e-12, 10, 3) == pytest.approx((4.0, 4.0), rel=1e-10)
     assert identical_items_posterior(1e308, 10, 10) == pytest.approx((1.0, 1.0), rel=1e-10)
 
@@ -99,7 +99,7 @@ def test_extreme_rates_lose_no_digits():
 def test_variance_falls_as_one_over_m():
     w, t = 0.5, 1.2
     present = 1 - math.exp(-w * t)
-    limit = present / (1 - present) / w**2  # the leading term in the proof
+    limit = present / (1 - present) / w**2  # the limit of m * variance in the proof
     scaled = []
     for m in (100, 1000, 10_000, 100_000):
         _, variance = identical_items_posterior(w, m, round(present * m))
@@ -110,7 +110,7 @@ def test_variance_falls_as_one_over_m():
 
 
 def test_the_bounds_of_theorem_1_hold():
-    """Test k at its expected value, and an m so large that the smaller terms are negligible."""
+    """Test the expected k, for an m so large that the O() terms of the theorem are negligible."""
     m = 20_000
     for w in (0.2, 1.0, 2.0):
         for t in (0.5, 1.0, 2.0):
@@ -158,7 +158,7 @@ def test_constants_broadcast():
 
 
 def test_best_rate_falls_with_the_time():
-    """C1 is smallest at w = 1 / t."""
+    """The best rate, at which C1 is smallest, is w = 1 / t."""
     w = np.geomspace(0.05, 20, 4001)
     for t in (0.5, 1.0, 2.0, 4.0):
         C1, _ = time_constants(w, t)
@@ -213,7 +213,7 @@ def test_a_model_lies_in_its_family(theta):
     s = math.exp(theta[0, 0])
     low, high = family.interval
     assert low <= s <= high
-    # Near an end of the interval, the small distance of s from the end has few correct digits.
+    # If s is near an end of the interval, its distance from this end has few correct digits.
     digits = 1e-13 / min(s - low, high - s) * high
     np.testing.assert_allclose(family.theta(s), theta, atol=1e-9 + 2 * digits)
 
@@ -259,7 +259,7 @@ def test_exchanging_the_items_exchanges_the_answer(theta):
 
 
 def test_the_printed_formulas():
-    """The formulas of Proposition 1 as printed are right for s inside the interval."""
+    """The formulas printed in Proposition 1 of the paper are right for s inside the interval."""
     family = two_item_family_of(PAPER)
     p0, p1, p2 = family.p0, family.p1, family.p2
     for s in (0.6, 0.8, 1.0):
