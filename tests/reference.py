@@ -1,7 +1,7 @@
 """Slow and simple implementations of the kernels, written from the equations of the paper.
 
-No function here was derived from a kernel, and none may be changed only to agree with a kernel. If
-the paper has an error, the docstring says what was corrected.
+No function of this module was derived from a kernel, and none may be changed only to agree with a
+kernel. If the paper has an error, the docstring of the function says what was corrected.
 
 Conventions of all functions:
 
@@ -10,17 +10,17 @@ Conventions of all functions:
 - A state R and an observed set S are any iterables of items; a sequence sigma is a tuple of items
   in the order of their arrival.
 - ``stop_rate`` is the rate of the exponential observation time (1 in the paper).
-- ``D(R) = stop_rate + exit_rate(theta, R)``: the total rate out of R in the chain with the
-  extra state "observed" of section 4.3.
+- ``D(R) = stop_rate + exit_rate(theta, R)`` is the total rate of leaving R in the chain of section
+  4.3, which has the additional state "observed".
 - Vectors and matrices over the subsets of S are indexed by bit masks: bit b stands for
   ``sorted(S)[b]``.
 - Equation numbers are those of the typeset paper: (1) marginal likelihood, (2) posterior over
   time, (3) penalised objective, (4) full sequence, (5) event B given A, (6) Proposition 2, (7)
   gradient by sampled orders.
 
-The functions without prefix compute in double precision and are meant for moderate theta (rates
-must not overflow). Those that start with ``mp_`` compute in mpmath and return floats: use them for
-extreme theta.
+Functions whose names start with ``mp_`` compute in mpmath and return floats. Use them for extreme
+theta. The other functions compute in double precision, and are meant for moderate theta (rates must
+not overflow).
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ DIGITS = 80  # working precision of the mp_ functions, in decimal digits
 
 
 def log_rate(theta: np.ndarray, R: Iterable[int], j: int) -> float:
-    """log q(R -> R + j) = theta_jj + sum over i in R of theta_ij (section 2)."""
+    """Return log q(R -> R + j) = theta_jj + sum over i in R of theta_ij (section 2)."""
     return theta[j, j] + sum(theta[i, j] for i in R)
 
 
 def rate(theta: np.ndarray, R: Iterable[int], j: int) -> float:
-    """q(R -> R + j), the rate of adding item j, not in R, to the state R (section 2)."""
+    """Return q(R -> R + j), the rate at which item j arrives in the state R (section 2)."""
     return math.exp(log_rate(theta, R, j))
 
 
 def exit_rate(theta: np.ndarray, R: Iterable[int]) -> float:
-    """q~(R), the total rate of leaving R; 0 for the full set (section 2)."""
+    """Return q~(R), the total rate of arrivals in the state R; 0 for the full set (section 2)."""
     R = frozenset(R)
     return sum(rate(theta, R, j) for j in range(len(theta)) if j not in R)
 
 
 def restricted_generator(theta: np.ndarray, S: Iterable[int]) -> np.ndarray:
-    """Rows and columns of Q that belong to subsets of S, as a dense matrix (section 2).
+    """Return the rows and columns of Q that belong to subsets of S, as a dense matrix (section 2).
 
-    Items are never lost, so a chain that is in S was before only in subsets of S. A diagonal entry
-    is minus the exit rate in the full chain, so it also counts the rates of the items outside S.
+    Items are never lost, so before a chain is in S, it is in subsets of S. A diagonal entry is
+    minus the exit rate of the full chain, so it also contains the rates of the items outside S.
     """
     items = sorted(S)
     Q = np.zeros((2 ** len(items), 2 ** len(items)))
@@ -77,17 +77,17 @@ def restricted_generator(theta: np.ndarray, S: Iterable[int]) -> np.ndarray:
 
 
 def generator(theta: np.ndarray) -> np.ndarray:
-    """Generator matrix Q, 2^n x 2^n, dense; bit j of a row's index is item j (section 2)."""
+    """Return the dense 2^n x 2^n generator Q; bit j of a row number is item j (section 2)."""
     return restricted_generator(theta, range(len(theta)))
 
 
 def transition_matrix(Q: np.ndarray, t: float) -> np.ndarray:
-    """exp(t Q), by scipy's expm without its shortcut for triangular matrices.
+    """Return exp(t Q), by the function expm of SciPy without its shortcut for triangular matrices.
 
     The shortcut recomputes the first superdiagonal by a formula that loses digits if neighbouring
-    diagonal entries are nearly equal (scipy 1.17: a relative error of 3e-5 at a difference of
-    1e-12). Exit rates that differ only by rounding would cause this error. An appended block that
-    is not triangular switches the shortcut off.
+    diagonal entries are nearly equal. (In SciPy 1.17, the relative error is 3e-5 if they differ by
+    1e-12.) Exit rates that differ only by rounding would cause this error. A block that is not
+    triangular is appended to the matrix, so that SciPy does not use the shortcut.
     """
     return scipy.linalg.expm(scipy.linalg.block_diag(t * Q, [[0.0, 1.0], [1.0, 0.0]]))[:-2, :-2]
 
@@ -96,10 +96,10 @@ def transition_matrix(Q: np.ndarray, t: float) -> np.ndarray:
 
 
 def _resolvent_row(Q: np.ndarray, stop_rate: float) -> np.ndarray:
-    """Row of the empty set in the integral over t of lambda exp(-lambda t) exp(t Q).
+    """Return the row of the empty set of the integral over t of lambda exp(-lambda t) exp(t Q).
 
-    It is lambda (lambda I - Q^T)^-1 e, with lambda the observation rate and e the first unit
-    vector; the paper has lambda = 1.
+    It is lambda (lambda I - Q^T)^-1 e, where lambda is the rate of observation and e the first unit
+    vector. The paper has lambda = 1.
     """
     start = np.zeros(len(Q))
     start[0] = 1.0
@@ -107,29 +107,29 @@ def _resolvent_row(Q: np.ndarray, stop_rate: float) -> np.ndarray:
 
 
 def set_distribution(theta: np.ndarray, stop_rate: float = 1.0) -> np.ndarray:
-    """p(S) of all 2^n sets, eq. (1); one dense linear solve gives the integral over time."""
+    """Return p(S) of all 2^n sets, eq. (1). A dense linear solve gives the integral over time."""
     return _resolvent_row(generator(theta), stop_rate)
 
 
 def set_distribution_at(theta: np.ndarray, t: float) -> np.ndarray:
-    """p(S | t) of all 2^n sets: the first row of exp(t Q), the integrand of eq. (1)."""
+    """Return p(S | t) of all 2^n sets: the first row of exp(t Q), the integrand of eq. (1)."""
     return transition_matrix(generator(theta), t)[0]
 
 
 def log_p_set(theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0) -> float:
-    """log p(S), eq. (1), from a dense solve over the subsets of S (|S| <= 10, any n)."""
+    """Return log p(S), eq. (1), from a dense solve over the subsets of S (|S| <= 10, any n)."""
     return math.log(_resolvent_row(restricted_generator(theta, S), stop_rate)[-1])
 
 
 def log_p_set_permutations(theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0) -> float:
-    """log p(S) = log of the sum over all orders of S of eq. (6) (section 4.4)."""
+    """Return log p(S), where p(S) is the sum of eq. (6) over all orders of S (section 4.4)."""
     return logsumexp(
         [log_p_sequence(theta, sigma, stop_rate=stop_rate) for sigma in itertools.permutations(S)]
     )
 
 
 def log_p_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> float:
-    """log p(S | t), the integrand of eq. (1), from the dense exponential (|S| <= 10, any n).
+    """Return log p(S | t) from the dense exponential in eq. (1) (|S| <= 10, any n).
 
     The error is relative to the largest entry of the exponential. If p(S | t) is very small, use
     `mp_log_p_set_given_time`.
@@ -141,7 +141,7 @@ def log_p_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> float
 
 
 def log_p_full_sequence(theta: np.ndarray, sigma: Sequence[int]) -> float:
-    """log p(sigma) of a full sequence, observed at infinite time, eq. (4)."""
+    """Return log p(sigma) of a full sequence, observed at infinite time, eq. (4)."""
     return sum(
         log_rate(theta, sigma[:i], sigma[i]) - math.log(exit_rate(theta, sigma[:i]))
         for i in range(len(sigma))
@@ -149,7 +149,7 @@ def log_p_full_sequence(theta: np.ndarray, sigma: Sequence[int]) -> float:
 
 
 def log_p_sequence(theta: np.ndarray, sigma: Sequence[int], stop_rate: float = 1.0) -> float:
-    """log p(sigma) of a partial sequence, observed at a random time: Proposition 2, eq. (6).
+    """Return log p(sigma) of a partial sequence, observed at a random time (Prop. 2, eq. (6)).
 
     The last factor is the rate of the step to "observed", divided by D(sigma). In the paper this
     rate is 1.
@@ -161,10 +161,10 @@ def log_p_sequence(theta: np.ndarray, sigma: Sequence[int], stop_rate: float = 1
 
 
 def log_p_sequence_given_time(theta: np.ndarray, sigma: Sequence[int], t: float) -> float:
-    """log p(sigma | t) (section 4.2), by the exponential of the chain's bidiagonal generator.
+    """Return log p(sigma | t) (section 4.2) by the exponential of a bidiagonal generator.
 
-    The states of this chain are the prefixes of sigma. From any other state, the process cannot
-    come back to a prefix.
+    The generator belongs to a chain whose states are the prefixes of sigma. From any other state,
+    the process cannot come back to a prefix.
     """
     k = len(sigma)
     Q = np.zeros((k + 1, k + 1))
@@ -176,7 +176,7 @@ def log_p_sequence_given_time(theta: np.ndarray, sigma: Sequence[int], t: float)
 
 
 def mp_log_p_sequence_given_time(theta: np.ndarray, sigma: Sequence[int], t: float) -> float:
-    """log p(sigma | t) = log P(A) + log P(B | A), eqs. (4) and (5), in mpmath.
+    """Return log p(sigma | t) = log P(A) + log P(B | A), eqs. (4) and (5), in mpmath.
 
     P(B | A) = F(t; first k rates) - F(t; first k + 1 rates), where F is the hypoexponential CDF.
     Corrected: the rates are the exit rates of the prefixes (), (sigma_1), ..., not "q~[sigma_i]".
@@ -195,11 +195,11 @@ def mp_log_p_sequence_given_time(theta: np.ndarray, sigma: Sequence[int], t: flo
 
 
 def hypoexponential_cdf(y: float, rates: Sequence[float]) -> float:
-    """CDF of a sum of independent exponentials, the closed form of section 4.2, in mpmath.
+    """Return the CDF of a sum of independent exponential times, in mpmath.
 
-    The closed form divides by differences of rates, so digits cancel. Therefore it is evaluated
-    with more and more digits until the result is stable. Equal rates are replaced by nearly equal
-    rates. A rate of 0 is a holding time that never ends.
+    This is the closed form of section 4.2. It divides by differences of rates, so digits cancel.
+    Therefore it is evaluated with more and more digits until the result is stable. Equal rates are
+    replaced by nearly equal rates. A rate of 0 is a holding time that never ends.
     """
     return float(
         _until_stable(lambda: _mp_hypoexponential_cdf(y, _separated([mp.mpf(r) for r in rates])))
@@ -207,7 +207,7 @@ def hypoexponential_cdf(y: float, rates: Sequence[float]) -> float:
 
 
 def _mp_hypoexponential_cdf(y: float, rates: Sequence[Any]) -> Any:
-    """Section 4.2's F_HEXP at the working precision, for distinct rates."""
+    """Return F_HEXP of section 4.2 at the working precision, for distinct rates."""
     if not rates:  # the empty sum: T_0 = 0 is before every y > 0
         return mp.mpf(y > 0)
     if 0 in rates:
@@ -225,7 +225,7 @@ def _mp_hypoexponential_cdf(y: float, rates: Sequence[Any]) -> Any:
 def _add_gradient_of_log_rate(
     gradient: np.ndarray, R: Iterable[int], j: int, weight: float
 ) -> None:
-    """Add weight times the gradient of log q(R -> R + j): 1 for theta_jj and theta_ij, i in R."""
+    """Add `weight` times the gradient of log q(R -> R + j): 1 at theta_jj and theta_ij, i in R."""
     gradient[j, j] += weight
     for i in R:
         gradient[i, j] += weight
@@ -238,7 +238,7 @@ def _add_gradient_of_log_total(
     stop_rate: float,
     weight: float,
 ) -> None:
-    """Add weight times the gradient of log D(R), the sum of grad(log-rate) * rate / D(R)."""
+    """Add `weight` times the gradient of log D(R): the sum of grad(log-rate) * rate / D(R)."""
     total = stop_rate + exit_rate(theta, R)
     for j in range(len(theta)):
         if j not in R:
@@ -246,7 +246,7 @@ def _add_gradient_of_log_total(
 
 
 def gradient_full_sequence(theta: np.ndarray, sigma: Sequence[int]) -> np.ndarray:
-    """Gradient of log p(sigma) of a full sequence: the logarithm of eq. (4), term by term."""
+    """Return the gradient of log p(sigma) of a full sequence, eq. (4), term by term."""
     gradient = np.zeros_like(theta, dtype=float)
     for i in range(len(sigma)):
         _add_gradient_of_log_rate(gradient, sigma[:i], sigma[i], 1.0)
@@ -257,7 +257,7 @@ def gradient_full_sequence(theta: np.ndarray, sigma: Sequence[int]) -> np.ndarra
 def gradient_sequence(
     theta: np.ndarray, sigma: Sequence[int], *, stop_rate: float = 1.0
 ) -> np.ndarray:
-    """Gradient of log p(sigma) of a partial sequence: the logarithm of eq. (6), term by term."""
+    """Return the gradient of log p(sigma) of a partial sequence, eq. (6), term by term."""
     gradient = np.zeros_like(theta, dtype=float)
     for i in range(len(sigma)):
         _add_gradient_of_log_rate(gradient, sigma[:i], sigma[i], 1.0)
@@ -269,7 +269,10 @@ def gradient_sequence(
 def gradient_set_permutations(
     theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0
 ) -> np.ndarray:
-    """Gradient of log p(S): `gradient_sequence` averaged over p(sigma | S) (above eq. (7))."""
+    """Return the gradient of log p(S): the mean of `gradient_sequence` over p(sigma | S).
+
+    See the formula above eq. (7).
+    """
     return sum(
         weight * gradient_sequence(theta, sigma, stop_rate=stop_rate)
         for sigma, weight in posterior_orders(theta, S, stop_rate=stop_rate).items()
@@ -279,7 +282,7 @@ def gradient_set_permutations(
 def finite_difference_gradient(
     f: Callable[[np.ndarray], float], theta: np.ndarray, step: float = 1e-6
 ) -> np.ndarray:
-    """Gradient of f at theta by central differences, entry by entry."""
+    """Return the gradient of f at theta by central differences, entry by entry."""
     gradient = np.zeros_like(theta, dtype=float)
     for index in np.ndindex(theta.shape):
         up, down = theta.astype(float), theta.astype(float)
@@ -302,12 +305,12 @@ def _mp_matrix(theta: np.ndarray) -> np.ndarray:
 
 
 def _mp_rate(theta: np.ndarray, R: Iterable[int], j: int) -> Any:
-    """q(R -> R + j) (section 2)."""
+    """Return q(R -> R + j) (section 2)."""
     return mp.exp(theta[j, j] + mp.fsum(theta[i, j] for i in R))
 
 
 def _mp_exit_rate(theta: np.ndarray, R: Iterable[int]) -> Any:
-    """q~(R) (section 2)."""
+    """Return q~(R) (section 2)."""
     R = frozenset(R)
     return mp.fsum(_mp_rate(theta, R, j) for j in range(len(theta)) if j not in R)
 
@@ -322,8 +325,8 @@ def _subsets(S: Iterable[int]) -> Iterator[frozenset[int]]:
 def _mp_forward(theta: np.ndarray, S: Iterable[int], stop_rate: float) -> tuple[dict, dict]:
     """Return two dictionaries: D(R) and F(R) for all subsets R of S.
 
-    F(R) is eq. (6) without the rate of the step to "observed", summed over all orders of R. The
-    recursion holds because each order of R that ends in c is an order of R - c, followed by c. All
+    F(R) is eq. (6) without the rate of the step to "observed", summed over all orders of R. It is
+    computed by a recursion: each order of R that ends in c is an order of R - c, followed by c. All
     terms are positive, so no digits cancel.
     """
     D, F = {}, {}
@@ -337,7 +340,7 @@ def _mp_forward(theta: np.ndarray, S: Iterable[int], stop_rate: float) -> tuple[
 def mp_log_p_set(
     theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0, digits: int = DIGITS
 ) -> float:
-    """log p(S), section 4.4, by recursion over the subsets of S in mpmath (|S| <= 10)."""
+    """Return log p(S) (section 4.4) by recursion over the subsets of S in mpmath (|S| <= 10)."""
     S = frozenset(S)
     with mp.workdps(digits):
         _, F = _mp_forward(_mp_matrix(theta), S, stop_rate)
@@ -347,13 +350,13 @@ def mp_log_p_set(
 def mp_gradient_set(
     theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0, digits: int = DIGITS
 ) -> np.ndarray:
-    """Gradient of log p(S) (above eq. (7)), summed over subsets instead of orders, in mpmath.
+    """Return the gradient of log p(S) as a sum over subsets instead of orders, in mpmath.
 
-    The gradient of log p(sigma) is a sum of one term for each step R -> R + c of sigma (gradient of
-    log q) and one for each visited R (minus gradient of log D). Averaged over p(sigma | S), each
-    term is weighted with the posterior probability of its step or visit. The probability
-    of a visit to R is F(R) B(R) / F(S): F(R) sums over all orders from the empty set to R, and B(R)
-    over all orders from R to S.
+    The gradient of log p(sigma) has one term for each step R -> R + c of sigma (the gradient of
+    log q), and one for each state R that sigma visits (minus the gradient of log D). In the mean
+    over p(sigma | S), above eq. (7), each term is weighted with the posterior probability of its
+    step or visit. The probability of a visit to R is F(R) B(R) / F(S), where F(R) is a sum over all
+    orders from the empty set to R, and B(R) a sum over all orders from R to S.
     """
     S = frozenset(S)
     n = len(theta)
@@ -375,10 +378,10 @@ def mp_gradient_set(
 
 
 def _separated(rates: Sequence[Any]) -> list[Any]:
-    """Make equal rates distinct by relative changes of 1e-60, far below what a float can show.
+    """Make equal rates distinct by relative changes of 1e-60, which no float can show.
 
-    The closed forms are not defined if two rates are equal. The probabilities are continuous in the
-    rates, so they hardly change.
+    The closed forms are not defined if two rates are equal. The probabilities are continuous
+    functions of the rates, so they hardly change.
     """
     return [r * (1 + mp.mpf(10) ** -60 * position) for position, r in enumerate(rates)]
 
@@ -398,7 +401,7 @@ def _until_stable(evaluate: Callable[[], Any], digits: int = 70) -> Any:
 def _mp_log_p_set_given_time(
     theta: np.ndarray, S: frozenset[int], t: float, digits: int = 70
 ) -> Any:
-    """log p(S | t) as an mpmath number: see `mp_log_p_set_given_time`."""
+    """Return log p(S | t) as an mpmath number: see `mp_log_p_set_given_time`."""
 
     def log_p() -> Any:
         exact = _mp_matrix(theta)
@@ -421,23 +424,23 @@ def _mp_log_p_set_given_time(
 
 
 def mp_log_p_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> float:
-    """log p(S | t), the integrand of eq. (1), in mpmath, for rates of any size (|S| <= 8, t > 0).
+    """Return log p(S | t) of eq. (1) in mpmath, for rates of any size (|S| <= 8, t > 0).
 
     p(R | t) solves dp(R)/dt = sum over c in R of q(R - c -> R) p(R - c) - q~(R) p(R). With distinct
     exit rates the solution is p(R | t) = sum over T within R of a(R, T) exp(-q~(T) t). Comparing
     coefficients gives (q~(R) - q~(T)) a(R, T) = sum over c in R - T of q(R - c -> R) a(R - c, T)
     for T != R, and p(R | 0) = 0 gives a(R, R). This is the closed form of section 4.2, summed over
-    all orders. Digits cancel in it, so digits are added until the result is stable.
+    all orders. Digits cancel, so more digits are used until the result is stable.
     """
     return float(_mp_log_p_set_given_time(theta, frozenset(S), t))
 
 
 def mp_gradient_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> np.ndarray:
-    """Gradient of log p(S | t) by central differences in mpmath.
+    """Return the gradient of log p(S | t) by central differences in mpmath.
 
-    The step is so small that no exit rate, multiplied by t, changes by more than 1e-25. If
-    this change were more than 1, the gradient would be wrong: of two states with nearly equal exit
-    rates, the wrong one could dominate.
+    The step is so small that no exit rate, multiplied by t, changes by more than 1e-25. If the
+    change were more than 1, the gradient could be wrong: if two states have nearly equal exit
+    rates, the change could decide which of them dominates.
     """
     S = frozenset(S)
     n = len(theta)
@@ -468,7 +471,7 @@ def mp_gradient_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) ->
 def log_p_set_independent(
     theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0, digits: int = 30
 ) -> float:
-    """log p(S) for a diagonal theta, eq. (1) with independent items, for any |S| and n.
+    """Return log p(S) for a diagonal theta: eq. (1) with independent items, for any |S| and n.
 
     p(S) = integral over t of lambda exp(-lambda t) prod_{i in S} (1 - exp(-w_i t))
     prod_{j not in S} exp(-w_j t), by quadrature over u = log t. As a function of u, the integrand
@@ -487,9 +490,9 @@ def log_p_set_independent(
             arrived = mp.fsum(mp.log(-mp.expm1(-w[i] * t)) for i in S)
             return u + mp.log(stop_rate) - outside * t + arrived
 
-        # Use panels of half a unit of log-time where the integrand is above exp(-80) times its
-        # maximum. Towards times far below all mean waiting times it decreases like exp(u) or
-        # faster, so 100 units of log-time are enough.
+        # The integral uses panels of half a unit of u, where the integrand is above exp(-80) times
+        # its maximum. At times far below all mean waiting times, the integrand decreases like
+        # exp(u) or faster, so 100 units of u are enough.
         last = math.log(10 * (len(S) + 100) / stop_rate)
         first = -float(mp.log(outside + mp.fsum(w[i] for i in S))) - 100
         grid = np.linspace(first, last, 2 * math.ceil(last - first) + 1)
@@ -509,21 +512,24 @@ def log_p_set_independent(
 def posterior_orders(
     theta: np.ndarray, S: Iterable[int], stop_rate: float = 1.0
 ) -> dict[tuple[int, ...], float]:
-    """p(sigma | S) = p(sigma) / p(S) of every order of S (section 4.4; |S| <= 7)."""
+    """Return p(sigma | S) = p(sigma) / p(S) of every order of S (section 4.4; |S| <= 7)."""
     orders = list(itertools.permutations(sorted(S)))
     log_p = [log_p_sequence(theta, sigma, stop_rate=stop_rate) for sigma in orders]
     return dict(zip(orders, np.exp(log_p - logsumexp(log_p)).tolist(), strict=True))
 
 
 def _mixture_moments(parts: Iterable[tuple[float, Sequence[float]]]) -> tuple[float, float]:
-    """Mean and variance of a mixture (weight, rates) of sums of independent exponentials."""
+    """Return mean and variance of a mixture of sums of independent exponential times.
+
+    `parts` has a pair for each part of the mixture: its weight, and the rates of its sum.
+    """
     weights, means, variances = [], [], []
     for weight, rates in parts:
         weights.append(weight)
         means.append(sum(1 / r for r in rates))
         variances.append(sum(1 / r**2 for r in rates))
     mean = np.average(means, weights=weights)
-    # Law of total variance: within the orders, and between them.
+    # Law of total variance: the variance within the parts, and the variance between their means.
     within = np.average(variances, weights=weights)
     between = np.average((np.array(means) - mean) ** 2, weights=weights)
     return float(mean), float(within + between)
@@ -532,11 +538,11 @@ def _mixture_moments(parts: Iterable[tuple[float, Sequence[float]]]) -> tuple[fl
 def posterior_time_moments(
     theta: np.ndarray, S: Iterable[int], stop_rate: float = 1.0
 ) -> tuple[float, float]:
-    """Mean and variance of the observation time given S (section 3.2; |S| <= 7).
+    """Return mean and variance of the observation time given S (section 3.2; |S| <= 7).
 
-    In the chain of section 4.3, given the order sigma, the holding times of the prefixes R of sigma
-    are independent with distribution Exp(D(R)). The observation time is the sum of all holding
-    times, including that of S.
+    In the chain of section 4.3, if the order sigma is given, the holding times of the prefixes R of
+    sigma are independent and have the distribution Exp(D(R)). The observation time is the sum of
+    all holding times, including that of S.
     """
     return _mixture_moments(
         (weight, [stop_rate + exit_rate(theta, sigma[:i]) for i in range(len(sigma) + 1)])
@@ -547,7 +553,7 @@ def posterior_time_moments(
 def posterior_arrival_moments(
     theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0
 ) -> dict[int, tuple[float, float]]:
-    """Mean and variance of the arrival time of each item of S given S (|S| <= 7).
+    """Return mean and variance of the arrival time of each item of S, given S (|S| <= 7).
 
     The computation is that of `posterior_time_moments`, but only with the holding times before the
     arrival of the item.
@@ -566,7 +572,7 @@ def posterior_arrival_moments(
 
 
 def posterior_before(theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0) -> np.ndarray:
-    """P(a before b | S) as a |S| x |S| matrix over sorted(S), with 0 on the diagonal (|S| <= 7)."""
+    """Return P(a before b | S) as a matrix over sorted(S), with a diagonal of 0 (|S| <= 7)."""
     position = {item: index for index, item in enumerate(sorted(S))}
     before = np.zeros((len(position), len(position)))
     orders = posterior_orders(theta, position, stop_rate=stop_rate)
@@ -579,7 +585,7 @@ def posterior_before(theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 
 def posterior_time_density(
     theta: np.ndarray, S: Iterable[int], t: float, stop_rate: float = 1.0
 ) -> float:
-    """p(t | S) = p(S | t) p(t) / p(S), Bayes' rule as above eq. (2) (|S| <= 6)."""
+    """Return p(t | S) = p(S | t) p(t) / p(S), Bayes' rule above eq. (2) (|S| <= 6)."""
     p_S_given_t = transition_matrix(restricted_generator(theta, S), t)[0, -1]
     p_t = stop_rate * math.exp(-stop_rate * t)
     return p_S_given_t * p_t / math.exp(log_p_set(theta, S, stop_rate=stop_rate))
@@ -588,7 +594,7 @@ def posterior_time_density(
 def posterior_time_moments_by_quadrature(
     theta: np.ndarray, S: Iterable[int], *, stop_rate: float = 1.0
 ) -> tuple[float, float]:
-    """Mean and variance of the time given S, by the integral of eq. (1) over t (|S| <= 6)."""
+    """Return mean and variance of the time given S, by the integral of eq. (1) (|S| <= 6)."""
     Q = restricted_generator(theta, S)
 
     def integrand(t: float) -> np.ndarray:
@@ -608,7 +614,7 @@ def posterior_time_moments_by_quadrature(
 def sequence_distribution(
     theta: np.ndarray, stop_rate: float = 1.0
 ) -> dict[tuple[int, ...], float]:
-    """p(sigma) of every partial sequence of every length, eq. (6) (n <= 5)."""
+    """Return p(sigma) of every partial sequence of every length, eq. (6) (n <= 5)."""
     return {
         sigma: math.exp(log_p_sequence(theta, sigma, stop_rate=stop_rate))
         for k in range(len(theta) + 1)
@@ -619,7 +625,7 @@ def sequence_distribution(
 def order_probability_by_enumeration(
     theta: np.ndarray, a: int, b: int, *, stop_rate: float = 1.0
 ) -> float:
-    """P(a before b | both observed), summing eq. (6) over all partial sequences (n <= 5)."""
+    """Return P(a before b | both are observed): sums of eq. (6) over partial sequences (n <= 5)."""
     sequences = sequence_distribution(theta, stop_rate=stop_rate)
     both = {sigma: p for sigma, p in sequences.items() if a in sigma and b in sigma}
     return sum(p for sigma, p in both.items() if sigma.index(a) < sigma.index(b)) / sum(
@@ -633,7 +639,7 @@ def order_probability_by_enumeration(
 def simulate_sequence(
     theta: np.ndarray, rng: np.random.Generator, stop_rate: float = 1.0
 ) -> tuple[float, list[int], list[float]]:
-    """Algorithm 1, corrected: observation time, items in order, arrival times.
+    """Run Algorithm 1, corrected; return observation time, items in order, and arrival times.
 
     Corrected: the item that would arrive after the observation time is not added, and the loop ends
     when no item is left.
@@ -655,7 +661,7 @@ def simulate_sequence(
 def _log_proposal_weights(
     theta: np.ndarray, S: frozenset[int], sigma: Sequence[int], stop_rate: float
 ) -> dict[int, float]:
-    """log of u_nu / sum_j u_j for each nu in S - sigma: the inner loop of Algorithm 2."""
+    """Return log(u_nu / sum_j u_j) for each nu in S - sigma: the inner loop of Algorithm 2."""
     log_u = {}
     for nu in sorted(S - set(sigma)):
         extended = {*sigma, nu}
@@ -668,7 +674,7 @@ def _log_proposal_weights(
 def draw_informed_proposal(
     theta: np.ndarray, S: Iterable[int], rng: np.random.Generator, *, stop_rate: float = 1.0
 ) -> tuple[tuple[int, ...], float]:
-    """Algorithm 2, corrected: an order of S drawn from the informed proposal, and its log Q.
+    """Run Algorithm 2, corrected: draw an order of S by the informed proposal; return its log Q.
 
     Corrected: Q starts at 1 (log Q at 0), and the last line divides by the sum of u_j.
     """
@@ -685,7 +691,7 @@ def draw_informed_proposal(
 def log_q_informed(
     theta: np.ndarray, S: Iterable[int], sigma: Sequence[int], *, stop_rate: float = 1.0
 ) -> float:
-    """log Q of a given order sigma of S under the informed proposal (Algorithm 2, corrected)."""
+    """Return log Q of an order sigma of S in the informed proposal (Algorithm 2, corrected)."""
     S = frozenset(S)
     return sum(
         _log_proposal_weights(theta, S, sigma[:i], stop_rate)[sigma[i]] for i in range(len(sigma))
@@ -698,7 +704,7 @@ def log_q_informed(
 def random_theta(
     rng: np.random.Generator, n: int, scale: float = 1.0, sparsity: float = 0.0
 ) -> np.ndarray:
-    """Random theta with base rates around exp(-1); a share `sparsity` of the effects is 0."""
+    """Return a random theta: base rates around exp(-1), a share `sparsity` of the effects is 0."""
     theta = rng.normal(0.0, scale, (n, n))
     theta[rng.random((n, n)) < sparsity] = 0.0
     np.fill_diagonal(theta, rng.normal(-1.0, scale, n))

@@ -1,6 +1,6 @@
-"""Automatic checks of the project rules: imports between packages, loaded modules, file lengths.
+"""Automatic checks of the rules of the project.
 
-A package may import from packages before it in the list below, never from those after it.
+The rules are about imports between packages, the modules that are loaded, and the lengths of files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import sequela
 SOURCE = Path(sequela.__file__).parent
 FILES = sorted(SOURCE.rglob("*.py"))
 
-# A package may use those above it in this list, never those below it.
+# A package may import from packages above it in this list, never from packages below it.
 ROOMS = [
     {"support"},  # errors, files, threads, seeds, compilation
     {"kernels"},  # compiled code over arrays
@@ -27,7 +27,7 @@ ROOMS = [
     {"model_files"},
     {"model"},  # theta, its labels, its observation
     {"samples"},  # data read for a model
-    {"budget"},  # what exact evaluation may cost
+    {"budget"},  # the largest cost of an exact evaluation
     {"settings"},  # how answers are computed
     {"likelihood"},
     {"simulation"},
@@ -41,7 +41,7 @@ ROOMS = [
     {"__main__"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(ROOMS) for name in names}
-# The top-level package may name all packages: it loads each of them when it is first used.
+# The top-level package may import from all packages: it loads a package when it is first used.
 FRONT_DOOR = SOURCE / "__init__.py"
 
 
@@ -128,7 +128,7 @@ def test_kernels_know_kernels_only(path):
     ids=lambda p: p.name,
 )
 def test_numba_is_spoken_to_in_one_place(path):
-    """Each function in kernels has one of three decorators; support/jit.py sets their options."""
+    """Each function in `kernels` has one of three decorators, whose options support/jit.py sets."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef):
             decorators = [ast.unparse(d) for d in node.decorator_list]
@@ -155,7 +155,7 @@ def test_files_are_short(path):
 
 
 def test_nothing_prints():
-    """Progress goes to a logger; only the command line writes."""
+    """Only the command line writes to standard output. Progress messages go to a logger."""
     for path in FILES:
         if "cli" in path.parts:
             continue
@@ -191,11 +191,11 @@ def test_import_is_lazy():
 def test_attributes_load_what_they_need():
     loaded = modules_after("import sequela; sequela.Dataset")
     assert "numpy" in loaded
-    assert "numba" not in loaded  # data can be read without waiting for the compiler
+    assert "numba" not in loaded  # reading data does not load the compiler
     assert "numba" in modules_after("import sequela; sequela.log_likelihood")
 
 
-# Packages that take long to load and that a small fit does not need.
+# Packages that are slow to load, and that a small fit does not need.
 HEAVY = {
     "joblib", "matplotlib", "numpy.f2py", "pandas", "rich", "scipy.linalg", "scipy.optimize",
     "scipy.sparse", "scipy.special", "scipy.stats", "sklearn",
@@ -203,7 +203,7 @@ HEAVY = {
 
 
 def test_a_fit_from_a_file_loads_no_more_than_it_needs():
-    """A small fit takes 0.1 seconds; loading a package of HEAVY takes up to a second."""
+    """A small fit takes 0.1 seconds, but loading a package in HEAVY takes up to a second."""
     path = SOURCE / "data" / "example" / "samples.csv"
     script = (
         "import sequela\n"
@@ -217,12 +217,12 @@ def test_a_fit_from_a_file_loads_no_more_than_it_needs():
 
 
 def test_repeats_load_no_more_than_a_fit():
-    """A worker process of repeats imports this module when it starts."""
+    """Every worker process of repeats imports `fit_task` when it starts."""
     assert not modules_after("import sequela.repeats.fit_task") & HEAVY
 
 
 def test_frames_are_recognised_once_pandas_is_there():
-    """Missing values are recognised before and after pandas is loaded, frames only after it."""
+    """Missing values are recognised with and without pandas; frames only if pandas is loaded."""
     script = (
         "from sequela import Dataset, InputError\n"
         "from sequela.support.frames import is_frame, is_missing, is_series\n"
@@ -240,7 +240,7 @@ def test_frames_are_recognised_once_pandas_is_there():
 
 
 def test_linear_algebra_of_numba_works_after_a_fit():
-    """A fit loads Numba without scipy.linalg; Numba loads scipy.linalg when it is needed."""
+    """After a fit, which loads Numba without scipy.linalg, Numba can still load scipy.linalg."""
     script = (
         "import sys, numpy as np, sequela\n"
         "sequela.fit([{'a'}, {'a', 'b'}, set()], penalty=0.1)\n"

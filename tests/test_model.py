@@ -50,7 +50,7 @@ def test_theta_is_read_only_and_its_own():
 
 
 def test_the_table_is_a_copy():
-    """The table that `to_frame` returns can be changed; the model stays as it is."""
+    """If the table that `to_frame` returns is changed, the model stays as it is."""
     model = Model(THETA)
     frame = model.to_frame()
     frame.loc["0", "0"] = 7.0
@@ -190,7 +190,7 @@ class Learned:
             self.model_ = model
 
     def fit(self):
-        """Do nothing: `as_model` only checks that the method exists."""
+        """Do nothing, because `as_model` only checks that this method exists."""
 
 
 def test_whatever_stands_for_a_model():

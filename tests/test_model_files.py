@@ -193,14 +193,14 @@ def test_every_truncation_is_refused(tmp_path):
 
 
 def test_no_damaged_byte_gives_another_model(tmp_path):
-    """A damaged file is refused, or the damage is harmless (a time stamp in the archive)."""
+    """A damaged file is refused, unless the damage is harmless (as in a time stamp)."""
     path = tmp_path / "m.npz"
     model = small({"note": "x"})
     model.save(path)
     content = path.read_bytes()
     refused = []
     for place in range(len(content)):
-        for flip in (0x06, 0xFF):  # 0x06 turns the method deflate into LZMA
+        for flip in (0x06, 0xFF):  # 0x06 changes the compression method to LZMA
             damaged = bytearray(content)
             damaged[place] ^= flip
             path.write_bytes(damaged)
@@ -234,7 +234,7 @@ OLD = {key: value for key, value in GOOD.items() if key != "observation"} | {"ve
 
 
 def test_what_is_written_by_hand_is_read(tmp_path):
-    """The header GOOD is accepted. So the next tests show that their changes are refused."""
+    """The header GOOD is accepted. The next tests change it, and show that it is refused then."""
     write_npz(tmp_path / "m.npz", GOOD, extra=np.ones(3))
     expected = Model(np.zeros((2, 2)), ["a", "b"], observation=Exponential(0.5))
     assert Model.load(tmp_path / "m.npz") == expected
@@ -300,7 +300,7 @@ def test_wrong_theta(tmp_path, theta, message):
 
 
 def test_a_newer_format(tmp_path):
-    """A newer version may have other arrays; the message must not depend on them."""
+    """The message must not depend on the arrays, because a newer version may have other arrays."""
     header = {"format": "sequela model", "version": 3, "sequela": "9.9"}
     with (tmp_path / "m.npz").open("wb") as file:
         np.savez(file, meta=np.array(json.dumps(header)))
@@ -312,8 +312,8 @@ def test_a_newer_format(tmp_path):
 
 # --- Files of version 0.1 -------------------------------------------------------------------------
 
-# Format 1 had no observation. If the rate of observation was not 1, the metadata had it as
-# `observation_rate`.
+# Files of format 1 contain no observation. If the rate of observation was not 1, it is in the
+# metadata, as `observation_rate`.
 
 
 def test_an_old_file_has_the_rate_of_its_metadata(tmp_path):
@@ -351,7 +351,7 @@ def test_an_old_file_with_content_of_the_wrong_type(tmp_path, change):
 
 
 def test_the_metadata_of_a_new_file_are_left_alone(tmp_path):
-    """In a new file, `observation_rate` in the metadata has no effect on the observation."""
+    """In files of the current format, `observation_rate` in the metadata has no effect."""
     small({"observation_rate": 7.0}, rate=2.0).save(tmp_path / "m.npz")
     found = Model.load(tmp_path / "m.npz")
     assert found.observation == Exponential(2.0)
@@ -376,7 +376,7 @@ def test_foreign_files(tmp_path):
 
 
 class Trap:
-    """An object that calls a function of the author's choice when it is unpickled."""
+    """An object that makes a folder when it is unpickled, as an attack could run any code."""
 
     def __reduce__(self):
         return (os.mkdir, ("sprung",))
@@ -515,7 +515,7 @@ def test_labels_that_act_on_a_terminal_are_refused(label, tmp_path):
 
 # --- The package mhn ------------------------------------------------------------------------------
 
-# A file as mhn 1.2.3 writes it with pandas: row i, column j is the effect of j on i.
+# A file that mhn 1.2.3 wrote with pandas. The entry in row i and column j is the effect of j on i.
 MHN = ",TP53,IDH1\nTP53,-0.32,1.5\nIDH1,-0.0,-1.89\n"
 
 
@@ -529,7 +529,7 @@ def test_mhn_is_transposed(tmp_path):
 
 
 def test_mhn_metadata_is_read(tmp_path):
-    """Names may have several dots, as in the examples of mhn; only .csv is the suffix."""
+    """File names may have several dots, as in the examples of mhn. Only .csv is the suffix."""
     path = tmp_path / "final_lam-0.0125_reltol-1e-07.csv"
     path.write_text(MHN)
     meta = {"lambda": 0.0125, "init": None, "message": "CONVERGENCE", "nit": 218}
@@ -553,7 +553,7 @@ def test_mhn_round_trip(folder, model):
 
 
 def test_mhn_reads_what_we_write(tmp_path):
-    """Read the files with the three statements of the function `load` of mhn."""
+    """Read files with the same three statements as the function `load` of mhn."""
     model = Model([[0.1, 4.0], [-1 / 3, -4.0]], ["=first", "second"], {"penalty": 0.01})
     model.to_mhn(tmp_path / "m.csv")
     frame = pd.read_csv(f"{tmp_path / 'm'}.csv", index_col=0)
@@ -584,7 +584,7 @@ def test_mhn_metadata_goes_back(tmp_path, metadata, written):
     st.lists(values, min_size=2, max_size=2),
 )
 def test_mhn_counts_time_in_mean_observation_times(folder, base, rate, effects):
-    """In mhn the rate of observation is 1, so our base rates are divided by our rate."""
+    """In mhn the rate of observation is 1, so base rates are divided by our rate of observation."""
     theta = np.array([[base, effects[0]], [effects[1], -base]])
     Model(theta, ["a", "b"], observation=Exponential(rate)).to_mhn(folder / "rate.csv")
     frame = pd.read_csv(folder / "rate.csv", index_col=0)

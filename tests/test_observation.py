@@ -41,7 +41,8 @@ quick = settings(max_examples=30, deadline=None, derandomize=True, database=None
 FALSE_ALARM = 1e-6
 LARGEST_Z = scipy.stats.norm.isf(FALSE_ALARM / 2)
 
-# Add some observations of each new kind here; the common properties are tested for all of them.
+# Examples of each kind of observation. Add examples of new kinds here: the tests of properties that
+# all kinds have in common use all examples.
 EXAMPLES = {
     "exponential": [Exponential(), Exponential(0.05), Exponential(2.0), Exponential(300.0)],
     "gamma": [Gamma(0.9), Gamma(1.0, mean=3.0), Gamma(2.5, mean=0.2), Gamma(20.0)],
@@ -50,7 +51,7 @@ EXAMPLES = {
 }
 ALL = [observation for listed in EXAMPLES.values() for observation in listed]
 every_example = pytest.mark.parametrize("observation", ALL, ids=repr)
-# The kind "effects" has no distribution of times of its own: its times depend on theta.
+# The kind "effects" has no fixed distribution of times: times depend on theta.
 with_times = pytest.mark.parametrize(
     "observation", [one for one in ALL if one.kind != "effects"], ids=repr
 )
@@ -210,7 +211,10 @@ def test_what_a_file_cannot_hold(content, message):
 
 
 def test_what_earlier_versions_wrote():
-    """`observation_rate` or `observation` is removed from the record; other entries stay."""
+    """The entry `observation_rate` or `observation` of a record becomes an observation.
+
+    It is removed from the record, and other entries stay.
+    """
     record = {"observation_rate": 2.0, "tol": 0.1}
     assert take_recorded_observation(record) == Exponential(2.0)
     assert record == {"tol": 0.1}
@@ -224,7 +228,7 @@ def test_what_earlier_versions_wrote():
 
 
 class Clock:
-    """An observation with only the members of the protocol: code that uses others fails."""
+    """An observation with only the members of the protocol. Code that uses others fails."""
 
     kind: ClassVar[str] = "clock of a test"
     mean_time = 0.5
@@ -287,7 +291,7 @@ RATE = 2.0
 
 
 def all_sets(n):
-    """All sets of n items, in the order of `reference.set_distribution`."""
+    """Return all sets of n items, sorted as in `reference.set_distribution`."""
     return (np.arange(2**n)[:, None] >> np.arange(n)) & 1
 
 
@@ -329,7 +333,10 @@ def test_likelihoods_are_those_of_the_model(theta, model, data, p):
 
 @pytest.mark.parametrize("method", ["relocation", "metropolis", "metropolis-uniform"])
 def test_sampled_likelihoods_are_those_of_the_model(theta, model, method):
-    """Allow 8 standard errors (16 chains): one of a million correct runs would exceed them."""
+    """The tolerance is 8 standard errors, because they are estimated from only 16 chains.
+
+    A t variable with 15 degrees of freedom exceeds it about once in a million runs.
+    """
     found = evaluate(model, [set("abcd")], method=method, random_state=1)
     expected = ref.log_p_set(theta, range(4), stop_rate=RATE)
     assert abs(found.value - expected) < 1e-9 + 8 * found.value_se
@@ -347,7 +354,7 @@ def test_simulations_are_those_of_the_model(model, p):
     counts = np.bincount(drawn.to_dataset().values @ (1 << np.arange(4)), minlength=16)
     assert (p * len(drawn)).min() > 10
     assert scipy.stats.chisquare(counts, p * len(drawn)).pvalue > FALSE_ALARM
-    # The standard deviation of an exponential time is its mean.
+    # The mean time is 0.5, and the standard deviation of an exponential time is equal to its mean.
     z = (drawn.observation_times.mean() - 0.5) / (0.5 / math.sqrt(len(drawn)))
     assert abs(z) < LARGEST_Z
 
@@ -360,12 +367,15 @@ def test_posteriors_are_those_of_the_model(theta, model, data, p):
         assert found.time_variance[row] == pytest.approx(variance, rel=1e-11)
         before = ref.posterior_before(theta, S, stop_rate=RATE)
         np.testing.assert_allclose(found.before(row), before, atol=1e-13)
-    # Averaged over all sets with their probabilities, the posterior mean is the mean time.
+    # The mean of the posterior means, over all sets with their probabilities, is the mean time.
     assert np.dot(p, found.time_mean) == pytest.approx(0.5, rel=1e-12)
 
 
 def test_sampled_posteriors_are_those_of_the_model(theta, model):
-    """Allow 8 standard errors (16 chains): one of a million correct runs would exceed them."""
+    """The tolerance is 8 standard errors, because they are estimated from only 16 chains.
+
+    A t variable with 15 degrees of freedom exceeds it about once in a million runs.
+    """
     found = sample_posteriors(model, [set("abcd")], budget=sequela.Budget(work=1.0), random_state=1)
     assert list(found.methods) == ["relocation"]
     mean, _ = ref.posterior_time_moments(theta, range(4), stop_rate=RATE)
@@ -374,7 +384,7 @@ def test_sampled_posteriors_are_those_of_the_model(theta, model):
 
 
 def test_questions_are_about_the_model(theta, model, p):
-    """Functions have no argument for the rate of observation: they use that of the model."""
+    """Questions have no argument for the rate of observation. They use the rate of the model."""
     from sequela.questions.clock import pseudo_times, time_posterior
     from sequela.questions.distributions import (
         item_frequencies,
@@ -406,7 +416,7 @@ def test_questions_are_about_the_model(theta, model, p):
 
 @st.composite
 def pairs(draw):
-    """Draw a rate, a model with it, and the same model with mean observation time 1."""
+    """Draw a rate, a model with this rate, and the same model in other units, with rate 1."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(1, 4))
     theta = ref.random_theta(rng, n, draw(st.sampled_from([0.0, 1.0, 2.0])))
@@ -421,7 +431,10 @@ def pairs(draw):
 @quick
 @given(pairs())
 def test_a_rate_and_slower_items_have_the_same_sets(pair):
-    """Rate r gives the same sets as rate 1 with log r subtracted from the diagonal of theta."""
+    """The probabilities of sets depend only on the base rates divided by the rate r.
+
+    So the same probabilities are found with the rate 1 and base rates divided by r.
+    """
     rate, model, rescaled = pair
     X = all_sets(model.n_items)
     expected = ref.set_distribution(model.theta, stop_rate=rate)
@@ -443,10 +456,10 @@ def test_a_rate_and_slower_items_have_times_in_proportion(pair):
     np.testing.assert_allclose(found.arrival_mean * rate, other.arrival_mean, rtol=1e-9)
     for row in range(len(X)):
         np.testing.assert_allclose(found.before(row), other.before(row), atol=1e-10)
-    # Averaged over all sets with their probabilities, the posterior mean is the mean time.
+    # The mean of the posterior means, over all sets with their probabilities, is the mean time.
     p = np.exp(evaluate(model, X, gradient=False).log_likelihoods)
     assert np.dot(p, found.time_mean) == pytest.approx(model.observation.mean_time, rel=1e-9)
-    # At known times the observation has no effect; only the unit of time changes.
+    # At known times the rate of observation has no effect. Only the unit of time is different.
     t = np.linspace(0.1, 3.0, len(X))
     np.testing.assert_allclose(
         evaluate(model, X, times=t / rate, gradient=False).log_likelihoods,

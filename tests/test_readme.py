@@ -1,4 +1,4 @@
-"""The Python blocks of the documents run, and print the text blocks that follow them."""
+"""Run the Python blocks of the documents. They must print the text blocks that follow them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DOCUMENTS = [
     *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts),
 ]
 
-# A fenced block: its language and its content.
+# A fenced block of Markdown: its language and its content.
 _BLOCK = re.compile(r"^```(?P<language>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -38,7 +38,7 @@ def test_python_blocks_print_what_the_document_shows(document):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(source, str(document), "exec"), namespace)  # noqa: S102 - our own text
-        # Tables of pandas end lines with blanks, documents do not.
+        # Lines of tables of pandas end with blanks. Lines of documents do not.
         lines = [line.rstrip() for line in printed.getvalue().splitlines()]
         assert shown is None or lines == shown.splitlines()
         assert shown is not None or not printed.getvalue(), (
@@ -71,8 +71,8 @@ def write_export(folder: Path) -> None:
     (folder / "cna.txt").write_text(head + "\n".join(rows) + "\n")
 
 
-# Options of a fit in a document, and the options that the test uses instead, because the fit of
-# the document takes a minute.
+# The fit of a document takes a minute. The test replaces its options, on the left, by those on the
+# right.
 SMALLER = {"--most-frequent 40 --starts 3 ": "--most-frequent 12 --starts 2 "}
 
 

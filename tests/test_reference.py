@@ -41,7 +41,7 @@ def theta():
 
 
 def subsets_of(n):
-    """All sets of items in the order of their bit masks."""
+    """Return all sets of n items, sorted by their bit masks."""
     return [[i for i in range(n) if mask >> i & 1] for mask in range(2**n)]
 
 
@@ -113,7 +113,7 @@ def test_set_distribution_is_the_integral_over_time(theta):
 
 
 def test_items_outside_the_set_slow_it_down(theta):
-    """In a model without the items outside the set, the set would be more probable."""
+    """A set is less probable if the model also has items that are not in the set."""
     small = theta[:3, :3]
     assert ref.log_p_set(theta, range(3)) < ref.log_p_set(small, range(3)) - 0.1
 
@@ -140,7 +140,7 @@ def test_proposition_1_family_with_the_corrected_interval(s):
 def test_three_ways_to_the_probability_of_a_set_given_time(theta, t):
     everything = ref.set_distribution_at(theta, t)
     for mask, S in enumerate(subsets_of(len(theta))):
-        if everything[mask] > 1e-6:  # scipy's expm is accurate relative to its largest entry
+        if everything[mask] > 1e-6:  # the error of expm is relative to its largest entry
             expected = pytest.approx(math.log(everything[mask]), abs=1e-8)
             assert ref.log_p_set_given_time(theta, S, t) == expected
             assert ref.mp_log_p_set_given_time(theta, S, t) == expected
@@ -172,22 +172,23 @@ def test_set_given_time_is_the_sum_over_orders_however_stiff():
 @pytest.mark.parametrize("log_w", [-30.0, 0.0, 30.0])
 @pytest.mark.parametrize("t", [1e-6, 1.0, 30.0])
 def test_identical_independent_items_given_time(log_w, t):
-    """Sets of the same size have the same exit rate, so the closed form divides by 0.
+    """Test equal exit rates, for which the closed form divides by 0.
 
-    p(S | t) has a factor 1 - exp(-wt) for each item of S, and exp(-wt) for each other item.
+    All items have the rate w, so sets of the same size have equal exit rates. p(S | t) has a factor
+    1 - exp(-wt) for each item of S, and a factor exp(-wt) for each other item.
     """
     theta, S = log_w * np.eye(6), (1, 2, 4, 5)
     wt = mp.exp(log_w) * t
     expected = float(4 * mp.log(-mp.expm1(-wt)) - 2 * wt)
     assert ref.mp_log_p_set_given_time(theta, S, t) == pytest.approx(expected, rel=1e-13)
-    arrived = float(wt / mp.expm1(wt))  # d log(1 - exp(-wt)) / d log w
+    arrived = float(wt / mp.expm1(wt))  # the derivative of log(1 - exp(-wt)) by log w
     gradient = ref.mp_gradient_set_given_time(theta, S, t)
     diagonal = [arrived if i in S else -float(wt) for i in range(6)]
     assert np.diag(gradient) == pytest.approx(diagonal, rel=1e-13, abs=1e-30)
 
 
 def test_hypoexponential_cdf_against_gamma_and_against_expm():
-    # Equal rates: a gamma distribution. The plain closed form would divide by 0.
+    # If the rates are equal, this is a gamma distribution, and the closed form divides by 0.
     for y in (0.01, 1.0, 7.0):
         expected = scipy.stats.gamma.cdf(y, 5, scale=1 / 3)
         assert ref.hypoexponential_cdf(y, [3.0] * 5) == pytest.approx(expected, rel=1e-12)
@@ -253,7 +254,7 @@ def test_full_sequences_sum_to_one_and_are_what_observation_at_a_late_time_sees(
 
 @pytest.mark.parametrize("bound", [30.0, 300.0])
 def test_extreme_theta_in_mpmath(bound):
-    """With rates up to exp(1500), sums over orders give the same p(S) and the same gradient."""
+    """Compare p(S) and its gradient with sums over orders, for rates up to exp(1500)."""
     rng = np.random.default_rng(int(bound))
     theta, S = rng.uniform(-bound, bound, (5, 5)), (0, 1, 3)
     with mp.workdps(120):
@@ -302,7 +303,7 @@ def test_independent_items_by_quadrature(scale, S, stop_rate):
 
 
 def test_many_identical_independent_items():
-    """With y = exp(-wt) the integral is a beta function: B(1/w + m - k, k + 1) / w."""
+    """As an integral over y = exp(-wt), p(S) is a beta function: B(1/w + m - k, k + 1) / w."""
     w, m, k = 0.3, 100, 78
     expected = betaln(1 / w + m - k, k + 1) - math.log(w)
     found = ref.log_p_set_independent(math.log(w) * np.eye(m), range(k))
@@ -336,7 +337,7 @@ def test_time_density_has_these_moments(theta):
 
 
 def test_time_moments_of_identical_independent_items():
-    """Check Lemma 1 with the Jacobian that the paper omits, and two numbers computed from it."""
+    """Check Lemma 1, with the Jacobian that the paper omits, and two numbers that it gives."""
     w, m, k = 0.3, 20, 6
     a, b = 1 / w + m - k, k + 1
     mean = float(polygamma(0, a + b) - polygamma(0, a)) / w
@@ -352,7 +353,8 @@ def test_arrivals_of_one_item_and_of_two():
     theta = np.log([[2.0]])
     assert ref.posterior_arrival_moments(theta, (0,))[0] == pytest.approx((1 / 3, 1 / 9))
     assert ref.posterior_time_moments(theta, (0,)) == pytest.approx((1 / 3 + 1, 1 / 9 + 1))
-    # Two items of rate w: the first arrives after Exp(1 + 2w), the second Exp(1 + w) later.
+    # If there are two items of rate w, the time until the first arrival is Exp(1 + 2w), and the
+    # time from the first to the second arrival is Exp(1 + w).
     theta = np.log(2.0) * np.eye(2)
     early, late = 1 / 5, 1 / 5 + 1 / 3
     mean, variance = ref.posterior_arrival_moments(theta, (0, 1))[1]
@@ -420,7 +422,7 @@ def test_simulation_against_exact_distributions(stop_rate):
 
 
 def test_simulation_given_time_against_expm():
-    """Compare draws whose observation time is in a short interval with p(S | t) at its middle.
+    """Compare draws that are observed in a short interval of time with p(S | t) at its middle.
 
     In an interval of width 0.1, p(S | t) is nearly linear: the error is far below the sampling
     error of a thousand draws.
@@ -441,7 +443,7 @@ def test_simulation_given_time_against_expm():
 @quick
 @given(theta=models, stop_rate=stop_rates)
 def test_informed_proposal_is_a_distribution_and_exact_for_two_items(theta, stop_rate):
-    """The proposal is exact for |S| <= 2, however many items the model has."""
+    """For sets of at most two items, the proposal has the exact distribution of orders."""
     for S in subsets_of(len(theta))[:16]:
         exact = ref.posterior_orders(theta, S, stop_rate=stop_rate)
         q = {
@@ -454,7 +456,7 @@ def test_informed_proposal_is_a_distribution_and_exact_for_two_items(theta, stop
 
 
 def test_informed_proposal_is_not_exact_for_three_items(theta):
-    """For |S| = 3 the proposal is not exact, so the test above can fail."""
+    """For three items the proposal does not have the exact distribution of orders."""
     S = (0, 2, 5)
     exact = ref.posterior_orders(theta, S)
     q = [math.exp(ref.log_q_informed(theta, S, sigma)) for sigma in exact]
@@ -480,6 +482,6 @@ def test_random_theta_has_the_asked_sparsity_and_scale():
     theta = ref.random_theta(rng, 40, scale=2.0, sparsity=0.75)
     others = theta[~np.eye(40, dtype=bool)]
     assert np.count_nonzero(np.diag(theta)) == 40
-    # The tolerances are five standard deviations of these estimates from 1,560 entries.
+    # Each tolerance is five standard deviations of an estimate from 1,560 entries.
     assert np.mean(others == 0) == pytest.approx(0.75, abs=0.055)
     assert np.std(others[others != 0]) == pytest.approx(2.0, abs=0.36)

@@ -95,7 +95,7 @@ def test_settings_cannot_be_changed():
 
 
 def test_the_number_of_threads_is_found_where_the_work_is_done():
-    """With None, the available cores are counted when the settings are used, not before."""
+    """If `n_threads` is None, cores are counted when the settings are used, not before."""
     settings = Settings()
     with at_most(1):
         assert settings.threads == 1
@@ -184,7 +184,7 @@ def test_what_is_no_settings_object(bad, unused):
     ],
 )
 def test_an_unknown_keyword_is_a_type_error_with_a_suggestion(name, hint):
-    """A misspelled keyword raises a TypeError, as in any Python function."""
+    """A misspelled keyword raises a TypeError that names the keyword that was probably meant."""
     with pytest.raises(TypeError, match=rf"'{name}'.*Did you mean '{hint}'\?") as caught:
         read_settings({name: 1})
     assert "Settings are: budget, sampling, draws, target_se, random_state, n_threads" in str(
@@ -194,7 +194,7 @@ def test_an_unknown_keyword_is_a_type_error_with_a_suggestion(name, hint):
 
 @pytest.mark.parametrize("name", ["seed", "observation", "colour"])
 def test_an_unknown_keyword_like_no_other(name):
-    """`seed` is not a keyword; `random_state` is."""
+    """If no keyword is similar to the unknown one, the error suggests none."""
     with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'") as caught:
         read_settings({name: 1})
     assert "did you mean" not in str(caught.value).lower()
@@ -217,7 +217,7 @@ UNUSED = [
 
 @pytest.mark.parametrize(("name", "value"), UNUSED)
 def test_what_has_no_meaning_is_refused(name, value):
-    """A setting that has no effect is refused, as a keyword and in an object."""
+    """A setting that a function does not use is refused, as a keyword and in an object."""
     for given in ({name: value}, {"settings": Settings(**{name: value})}):
         with pytest.raises(InputError, match=f"{name} has no meaning here"):
             read_settings(given, unused=(name,))
@@ -226,7 +226,7 @@ def test_what_has_no_meaning_is_refused(name, value):
 
 @pytest.mark.parametrize(("name", "value"), UNUSED)
 def test_what_was_not_set_is_not_refused(name, value):
-    """A Settings object has every setting; it is refused only if a value is not the default."""
+    """A setting in a `Settings` object is refused only if its value is not the default."""
     base = Settings(random_state=1)
     assert read_settings({"settings": base}, unused=(name,)) is base
     assert read_settings({name: None, "random_state": 1}, unused=(name,)) == base

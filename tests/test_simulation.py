@@ -1,4 +1,4 @@
-"""Compare draws with the exact distributions of sets, orders and times, also for extreme rates."""
+"""Compare draws with exact distributions of sets, orders and times, also for extreme rates."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def chi_square_p_value(counts, probabilities):
         observed[:2] = [sum(observed[:2])]
         expected[:2] = [sum(expected[:2])]
     assert len(expected) > 2
-    scale = sum(observed) / sum(expected)  # 1 up to rounding errors, which SciPy does not tolerate
+    scale = sum(observed) / sum(expected)  # SciPy requires equal sums
     return scipy.stats.chisquare(observed, np.array(expected) * scale).pvalue
 
 
 @pytest.fixture(params=["rates", "logarithms"])
 def branch(request, monkeypatch):
-    """Run the test in both branches of the kernel: with rates, and with their logarithms."""
+    """Run a test in both branches of the kernel: one computes rates, the other log-rates."""
     if request.param == "logarithms":
         monkeypatch.setattr(simulation, "PRODUCT_LOG_RANGE", -1.0)
     return request.param
@@ -87,7 +87,7 @@ def drawn(theta):
 
 @functools.cache
 def leaving_rate(theta_bytes, n, present, stop_rate):
-    """Return q~(R) plus the rate of observation: 1 / (mean holding time of R)."""
+    """Return the total rate of leaving R: q~(R) plus the rate of observation."""
     theta = np.frombuffer(theta_bytes).reshape(n, n)
     return stop_rate + ref.exit_rate(theta, present)
 
@@ -106,8 +106,8 @@ def test_sets_have_their_exact_distribution(branch, n, stop_rate):
 
 
 def test_sets_of_more_items_than_a_block_have_their_exact_frequencies(branch):
-    # 40 items are 3 blocks, and the last is not full. Only item 0 (in the first block) and item 39
-    # (in the last block) act on each other.
+    # The kernel puts 40 items into 3 blocks, of which the last is not full. Only item 0 (in the
+    # first block) and item 39 (in the last block) interact.
     n = 40
     theta = np.diag(np.linspace(-3.0, -1.0, n))
     theta[0, 39], theta[39, 0] = 1.5, -2.0
@@ -142,8 +142,8 @@ def test_observation_times_are_exponential(stop_rate):
 
 
 def test_holding_times_given_the_state_are_exponential(drawn, theta):
-    # Arrivals and the observation compete. Whichever of them ends the stay in R, its duration has
-    # the distribution Exp(q~(R) + rate).
+    # The stay in R ends with an arrival or with the observation. In both cases its duration has the
+    # distribution Exp(q~(R) + rate).
     held = drawn.holding_times()
     left, last = collections.defaultdict(list), collections.defaultdict(list)
     at = 0
@@ -164,7 +164,7 @@ def test_holding_times_given_the_state_are_exponential(drawn, theta):
 
 
 def test_times_and_orders_hang_together(drawn, theta):
-    # Given the set, the mean arrival and observation times are averages over all orders of the set.
+    # For each set, the expected mean times are averages over all orders of the set.
     by_set = collections.defaultdict(list)
     for end, sigma, arrivals in draws(drawn):
         by_set[tuple(sorted(sigma))].append((end, dict(zip(sigma, arrivals, strict=True))))
@@ -205,7 +205,7 @@ def test_rates_and_logarithms_draw_the_same(monkeypatch):
 
 @pytest.mark.parametrize(("size", "in_logs"), [(30.0, False), (350.0, True)])
 def test_extreme_effects_give_the_exact_distribution(size, in_logs):
-    # Base rates are moderate, because extreme base rates would make nearly all draws equal.
+    # Base rates are moderate: with extreme base rates, nearly all draws would be equal.
     rng = np.random.default_rng(3)
     theta = size * rng.choice([-1.0, 0.0, 1.0], (4, 4))
     np.fill_diagonal(theta, [0.5, -1.0, 0.0, -0.5])
@@ -230,7 +230,7 @@ def test_huge_rates_fill_the_set_at_once_and_stop(n, entry):
     assert np.isfinite(drawn.arrival_times).all()
     assert drawn.arrival_times.max() < 1e-9
     assert (np.sort(drawn.sequence.reshape(-1, n), axis=1) == np.arange(n)).all()
-    # All items are alike: each is the first equally often.
+    # All items are equal, so each of them is the first equally often.
     firsts = np.bincount(drawn.sequence[::n], minlength=n)
     assert n == 1 or scipy.stats.chisquare(firsts).pvalue > FALSE_ALARM
 
@@ -245,19 +245,21 @@ def test_tiny_rates_leave_the_set_empty(n, entry):
 
 
 def test_a_rate_below_every_double_can_come_back():
-    # a, b, c, d arrive in this order, at once. a and b lower the rate of e to exp(-990); c and d
-    # raise it again.
+    # The items a, b, c and d arrive in this order, very quickly. a and b lower the rate of e to
+    # exp(-990), and then c and d raise it again.
     theta = np.diag([10.0, -20.0, -20.0, -20.0, -20.0])
     theta[0, 1] = theta[1, 2] = theta[2, 3] = 40.0
     theta[0, 4], theta[1, 4], theta[2, 4], theta[3, 4] = -500.0, -470.0, 500.0, 500.0
     drawn = simulate(theta, 2000, items=["a", "b", "c", "d", "e"], random_state=1)
     counts = collections.Counter(drawn.sequences())
-    # Each order is reversed with a probability of at most exp(-10) = 1 / 22,026.
+    # The probability that two neighbours arrive in the opposite order is at most exp(-10), which is
+    # 1 / 22,026.
     assert counts["a", "b", "c", "d", "e"] >= 1990
 
 
 def test_a_rate_below_every_double_still_counts_for_late_observations():
-    # a, b, c arrive in this order; d's rate is exp(-820) after b and exp(-320) after c.
+    # The items a, b and c arrive in this order. The rate of d is exp(-820) after the arrival of b,
+    # and exp(-320) after that of c.
     theta = np.diag([10.0, -20.0, -20.0, -20.0])
     theta[0, 1] = theta[1, 2] = 40.0
     theta[0, 3], theta[1, 3], theta[2, 3] = -400.0, -400.0, 500.0
@@ -320,7 +322,7 @@ def test_arrivals_increase_and_come_before_the_observation(drawn):
 
 @pytest.mark.parametrize("end", [0.0, 1.0])
 def test_an_item_without_a_rate_is_never_chosen(end):
-    """The last block has no positive rate if `end` is 0, and one positive rate if `end` is 1."""
+    """If `end` is 0, all rates of the last block are 0. If `end` is 1, one of them is positive."""
     width = kernel.WIDTH
     rates = np.zeros(4 * width)
     positive = [width + 2, width + 5, 2 * width] + ([3 * width + 1] if end else [])
@@ -331,10 +333,11 @@ def test_an_item_without_a_rate_is_never_chosen(end):
     assert kernel.choose(rates, sums, 0.0) == positive[0]
     assert kernel.choose(rates, sums, 0.15) == positive[1]
     assert kernel.choose(rates, sums, 0.45) == positive[2]
-    # If a draw is rounded up to the total or more, the last item that can arrive is chosen.
+    # If rounding makes a random number as large as the total rate, or larger, the last item that
+    # can arrive is chosen.
     for beyond in (total, np.nextafter(total, 9.0), 2 * total):
         assert kernel.choose(rates, sums, beyond) == positive[-1]
-    # The same holds inside a block, if rounding made its sum larger than the sum of its items.
+    # The same holds inside a block, if rounding made its stored sum too large.
     sums[1] += 0.05
     assert kernel.choose(rates, sums, 0.34) == positive[1]
 
@@ -466,7 +469,7 @@ def test_items_put_the_items_of_a_table_in_order(theta):
 
 
 def test_a_model_is_drawn_as_it_says(theta):
-    """Draws use the labels and the observation of the model; `items` may reorder the labels."""
+    """Draws have the labels and the observation of the model; `items` may sort the labels anew."""
     labels = ["w", "x", "y", "z"]
     model = Model(theta, labels, observation=Exponential(2.0))
     drawn = simulate(model, 500, random_state=1)

@@ -286,7 +286,11 @@ def density_by_levels(theta, start, end, prior):
 
 @pytest.mark.parametrize("prior", [Laplace(0.7), StudentT(df=2.0, scale=0.4)])
 def test_a_guided_share_has_the_ratio_of_its_two_proposals(prior):
-    """The densities of both ways are found from the drawn logits alone."""
+    """Compare the ratio with densities that do not use the formulas of the kernel.
+
+    The densities of the proposal and of its reverse are computed from drawn logits by numerical
+    differentiation.
+    """
     rng = np.random.default_rng(5)
     for _ in range(20):
         theta = ref.random_theta(rng, 2, 1.5)

@@ -1,4 +1,4 @@
-"""A Dask cluster of separate processes, which a test may kill."""
+"""A Dask cluster of separate processes. Tests may kill these processes."""
 
 from __future__ import annotations
 
@@ -68,6 +68,6 @@ class Cluster:
 
 @contextlib.contextmanager
 def cluster_of(folder, workers, allowed_failures=3):
-    """Start a cluster. Dask gives up a repeat after more than `allowed_failures` killed workers."""
+    """Start a cluster. Dask gives up a task if more than `allowed_failures` workers die with it."""
     with contextlib.ExitStack() as stack:
         yield Cluster(folder, workers, allowed_failures, stack)

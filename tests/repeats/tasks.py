@@ -37,7 +37,7 @@ def linear_algebra_threads():
 
 
 def threads(seed):
-    """Return how many threads one repeat may use, its process, and when it ran."""
+    """Return the number of threads that this repeat may use, its process, and when it ran."""
     start = time.time()
     time.sleep(0.1)
     return {
@@ -58,7 +58,7 @@ def fail_once(folder, number, seed):
 
 
 def fail_on_one_worker(folder, number, seed):
-    """Fail if repeat 0 runs on the worker that ran it first; succeed on other workers."""
+    """Repeat 0 always fails on the worker that first ran it. On other workers it succeeds."""
     mark = Path(folder) / "sick"
     if number == 0 and not mark.exists():
         mark.write_text(where())
@@ -80,7 +80,7 @@ def leave(number, seed):
 
 
 class StubbornError(Exception):
-    """An error that cannot be unpickled."""
+    """An error that cannot be unpickled, so it cannot be sent to another process."""
 
     def __init__(self, one, two):
         super().__init__(one + two)
@@ -112,7 +112,7 @@ def kill_the_worker(number, seed):
 
 
 def be_stopped(number, seed):
-    """Act like a fit; repeat 1 gets an interrupt signal while it runs."""
+    """Handle signals as a fit does. Repeat 1 gets an interrupt signal while it runs."""
     with graceful_stop():
         if number == 1:
             os.kill(os.getpid(), signal.SIGINT)
@@ -140,7 +140,7 @@ def kernels():
 
 
 def learn_and_count_compilations(**case):
-    """Run a fit of a plan; also return which kernels this process has compiled and used so far."""
+    """Run a fit of a plan. Also return which kernels this process compiled and used so far."""
     result = learn_of_a_plan(**case)
     compiled = [k.__name__ for k in kernels() if sum(k.stats.cache_misses.values())]
     used = [k.__name__ for k in kernels() if k.signatures]

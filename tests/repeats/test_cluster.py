@@ -1,4 +1,4 @@
-"""Dask clusters of real processes: no number changes if workers or the scheduler are killed."""
+"""Dask clusters of real processes: results stay the same if workers or the scheduler die."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_workers_use_one_thread_each_and_no_more_work_at_once_than_there_are(pai
 
 
 def test_a_cluster_of_one_core_does_the_work_and_not_this_process(tmp_path):
-    """The cluster does the work, although joblib would ignore a cluster with a single core."""
+    """A cluster with a single core does the work. joblib alone would ignore such a cluster."""
     with cluster_of(tmp_path, 1) as single:
         table = run(
             plan_of("threads", [{}] * 3), tmp_path / "a", backend="dask", cluster=single.address
@@ -111,13 +111,14 @@ def test_the_death_of_the_scheduler_is_an_error_with_a_resumable_state(tmp_path)
     assert "run again to continue" in str(lost.value)
     kept = {path.name: path.stat().st_mtime_ns for path in folder.glob("0*.json")}
     table = run(plan, folder, backend="threads", workers=8)
-    assert {n: (folder / n).stat().st_mtime_ns for n in kept} == kept  # no repeat ran twice
+    # The records of finished repeats were not written again.
+    assert {n: (folder / n).stat().st_mtime_ns for n in kept} == kept
     expected = run(plan, tmp_path / "b", backend="threads", workers=8)
     assert numbers(table).equals(numbers(expected))
 
 
 def test_a_repeat_that_kills_its_workers_is_a_failed_repeat(tmp_path):
-    """The repeat is reported as failed, although joblib would wait for it forever."""
+    """A repeat that kills its workers is reported as failed. joblib alone would wait forever."""
     plan = plan_of("kill_the_worker", [{"number": i} for i in range(5)])
     with (
         cluster_of(tmp_path, 2, allowed_failures=1) as own,
@@ -170,7 +171,10 @@ def test_an_event_loop_that_starts_late_is_tried_again(tmp_path, monkeypatch):
 
 
 class Client:
-    """The methods of a Dask client that `prepare_hosts` calls; its workers give fixed answers."""
+    """A replacement for a Dask client, with the methods that `prepare_hosts` calls.
+
+    Its workers give fixed answers.
+    """
 
     def __init__(self, answers, threads=1):
         self.answers = answers
@@ -250,7 +254,7 @@ def test_a_wait_for_what_can_come_is_not_ended():
 
 
 class LeavingPool:
-    """A pool in which work for chosen workers times out, but other work is done."""
+    """A pool in which work for given workers times out. Work for any worker is done."""
 
     workers = 1
     client = SimpleNamespace(status="running")

@@ -1,4 +1,4 @@
-"""Kernels are compiled once, before the workers start, and not again in each worker or task."""
+"""Kernels are compiled once, before the workers start, and not again by each worker."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if __name__ == "__main__":
 
 
 def compilations(backend, folder, cache, how="warm"):
-    """Run a plan in a new process with this cache folder; return what each process compiled."""
+    """Run a plan in a new process with this cache folder; return what its processes compiled."""
     script = folder / "script.py"
     script.write_text(SCRIPT.replace("{rows}", repr(ROWS)))
     done = subprocess.run(  # noqa: S603 - our own script
@@ -60,7 +60,8 @@ def compilations(backend, folder, cache, how="warm"):
 
 def fill(cache):
     """Copy all cached kernels of a fit except `MISSING` to a new cache folder."""
-    sequela.SetChain(0.02, random_state=1).fit(sequela.Dataset(ROWS))  # compiles them if needed
+    # This fit compiles all kernels that it needs and that are not in the usual cache.
+    sequela.SetChain(0.02, random_state=1).fit(sequela.Dataset(ROWS))
     new = cache / _CacheLocator.get_suitable_cache_subpath(lattice.__file__)
     new.mkdir(parents=True)
     for path in Path(lattice.evaluate_block.stats.cache_path).glob("*.nb[ci]"):
@@ -70,7 +71,10 @@ def fill(cache):
 
 @pytest.mark.slow
 def test_workers_compile_nothing(tmp_path):
-    """Only one kernel is missing from the cache, because compiling all of them takes a minute."""
+    """The first process compiles the missing kernel, and the workers compile nothing.
+
+    Only one kernel is missing from the cache, because it takes a minute to compile all of them.
+    """
     cache = tmp_path / "cache"
     fill(cache)
     first = compilations("processes", tmp_path, cache)

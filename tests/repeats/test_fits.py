@@ -1,4 +1,4 @@
-"""Plans of fits: their random samples, equal bits with `SetChain` and on workers, summaries."""
+"""Plans of fits: their random samples, their results (equal to `SetChain`), and summaries."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def boots(data, tmp_path_factory):
 
 
 def rows(dataset):
-    """Count how often each row occurs together with its time."""
+    """Count how often each pair of a row and its time occurs."""
     times = [None] * dataset.n_samples if dataset.times is None else dataset.times.tolist()
     return Counter(zip(map(bytes, dataset.values), times, strict=True))
 
@@ -83,9 +83,10 @@ def test_bootstraps_draw_every_sample_equally_often():
         ]
     )
     # Each count is binomial(n, 1/n). So its mean over all bootstraps is nearly normal with mean 1
-    # and variance (1 - 1/n) / number. The largest of 50 exceeds 4.5 sigma with probability 3e-4.
+    # and variance (1 - 1/n) / number. The largest of 50 such means is off by more than 4.5 standard
+    # deviations with a probability of 3e-4.
     assert np.abs(counts.mean(axis=0) - 1).max() < 4.5 * np.sqrt((1 - 1 / n) / number)
-    # The share of samples that a bootstrap leaves out is (1 - 1/n)^n, 0.364.
+    # A bootstrap leaves out a share of (1 - 1/n)^n = 0.364 of the samples.
     assert (counts == 0).mean() == pytest.approx((1 - 1 / n) ** n, abs=0.02)
     assert len({row.tobytes() for row in counts}) == number
 
@@ -113,8 +114,8 @@ def test_subsets_of_items_are_the_most_frequent_or_random_ones(data):
     assert all(len(set(places)) == 4 for places in drawn)
     assert len(set(drawn)) > 100
     counts = np.bincount(np.ravel(drawn), minlength=data.n_items)
-    # Each count is binomial(200, 0.4), with standard deviation 6.9. The largest of 10 deviations
-    # exceeds 4.5 standard deviations with probability 7e-5.
+    # Each count is binomial(200, 0.4), with a standard deviation of 6.9. The largest of 10 counts
+    # is off by more than 4.5 standard deviations with a probability of 7e-5.
     assert np.abs(counts - 80).max() < 4.5 * np.sqrt(200 * 0.4 * 0.6)
 
 
@@ -231,7 +232,7 @@ def test_orders_are_those_of_the_models(data, tmp_path):
         orders = order_matrix(model, ["step 2", "step 1", "left"])
         for row in found[found["repeat"] == repeat].itertuples():
             assert row.probability == orders.probability.loc[row.first, row.second]
-    # Orders are listed only for items of the fit. So the fit with a single item has none.
+    # The table lists only orders of items of the fit. So a fit with a single item has none.
     few = plan_fits(data, item_subsets=[1, 10], orders=["step 2", "step 1"], seed=3)
     run(few, tmp_path / "b", backend="threads")
     assert pair_orders(tmp_path / "b")["repeat"].tolist() == [1]
@@ -250,7 +251,7 @@ def test_other_workers_give_the_same_bits(backend, data, boots, tmp_path):
 
 
 def test_an_interrupted_fit_is_not_recorded(data, monkeypatch):
-    """A signal ends a fit with its best model so far, but this is not a finished repeat."""
+    """A signal ends a fit with its best model so far. Such a repeat is not finished."""
     from sequela.learning import fitting
 
     class Asked:
@@ -335,12 +336,15 @@ def test_a_summary_without_interactions_is_an_empty_table(data, tmp_path):
 
 
 def old_stream(seed, *key):
-    """Return a stream of version 0.1; its key begins with 1 (bootstrap), 2 (folds) or 3 (items)."""
+    """Return a random stream of version 0.1.
+
+    The first number of its key is 1 for bootstraps, 2 for folds, and 3 for subsets of items.
+    """
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
 
 
 def test_what_a_plan_draws_has_not_changed_since_version_0_1(data):
-    """So a folder of version 0.1 can be continued with the same samples and the same items."""
+    """A folder of version 0.1 can be continued, with the same samples and the same items."""
     n = data.n_samples
     for number in (0, 7):
         drawn, _ = _split(data, 5, FitCase(0.05, bootstrap=number))
@@ -355,7 +359,7 @@ def test_what_a_plan_draws_has_not_changed_since_version_0_1(data):
 
 
 def old_folder(data, folder):
-    """Write a folder as version 0.1 did: two subsets of items, of which only the first is done."""
+    """Write a folder of a plan as version 0.1 did. Of its two fits, only the first is done."""
     seed = 11
     places = [
         np.sort(old_stream(seed, 3, 4, subset).choice(data.n_items, 4, replace=False))
@@ -407,7 +411,10 @@ def fit_of_old_folder(data, places, seed):
 
 @pytest.mark.parametrize("backend", ["threads", "processes"])
 def test_a_plan_of_version_0_1_goes_on(backend, data, tmp_path):
-    """The old plan has the option "observation_rate", a number; new models have an observation."""
+    """A plan of version 0.1 can be continued.
+
+    It has the option "observation_rate", a number. The new models have an observation instead.
+    """
     learned = old_folder(data, tmp_path / "old")
     before = (tmp_path / "old" / "000000.json").read_bytes()
     plan = read_plan(tmp_path / "old")
@@ -422,7 +429,7 @@ def test_a_plan_of_version_0_1_goes_on(backend, data, tmp_path):
         assert found[at] == learner.model_
     table = fit_table(tmp_path / "old")
     assert table["objective"].tolist() == [learner.objective_ for learner in learned]
-    # With the default rate the model would differ, so the test would notice an ignored option.
+    # With the default rate the model would be different, so an ignored option would be noticed.
     default = SetChain(0.05, tol=1e-3).fit(data.select_items(found[1].items))
     assert np.abs(default.theta_ - found[1].theta).max() > 0.5
 

@@ -59,7 +59,7 @@ def test_other_data_are_refused(data, tmp_path):
     other = data.without_times()
     with pytest.raises(InputError, match="another plan: its data differ"):
         run(plan_of(other), tmp_path / "a", backend="threads")
-    # The plan has the right data, but the data file in the folder has others.
+    # The plan has the right data, but the data file in the folder has other data.
     (tmp_path / "b").mkdir()
     keep_data(other, tmp_path / "b")
     (tmp_path / "b" / "data.npz").replace(tmp_path / "a" / "data.npz")
@@ -130,7 +130,7 @@ def test_foreign_folders_are_left_alone(tmp_path):
 
 
 def begin(folder, barrier, queue):
-    """Open the folder of a plan at the same moment as other processes; report any error."""
+    """Open the folder of a plan when all processes are ready; put the error message in `queue`."""
     samples = Dataset(np.eye(40, dtype=bool))
     barrier.wait()
     try:

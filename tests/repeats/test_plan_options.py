@@ -1,4 +1,4 @@
-"""The options of plans are checked when a plan is made; the package loads names on first use."""
+"""The options of plans are checked when a plan is made. Names are loaded when first used."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_an_unknown_item_is_named_with_the_one_that_may_be_meant():
 
 
 def test_repeats_keep_what_they_were_given_only_once():
-    """Sizes and penalties may be generators, although they are read more than once."""
+    """Sizes and penalties may be generators, which can be read only once."""
     kinds = Repeats(item_subsets=(n for n in [2, 3]), penalties=(p for p in [0.1, 0.2]))
     first = kinds.cases(DATA, kinds.penalties)
     assert first == kinds.cases(DATA, kinds.penalties)
@@ -78,7 +78,7 @@ def test_the_front_door_loads_nothing():
 
 
 def test_the_front_door_opens_to_every_name():
-    """A module with the same name as a public function would hide the function."""
+    """Every public name can be used. A module must not have the name of a public function."""
     for name in repeats.__all__:
         assert callable(getattr(repeats, name))
     assert "plan_fits" in dir(repeats)

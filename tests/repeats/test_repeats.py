@@ -1,4 +1,4 @@
-"""Repeats give the same numbers on every backend; no repeat is lost, and none is done twice."""
+"""Repeats give the same results on every backend. None is lost, and none is done twice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_results_are_those_of_plain_calls(learned):
         assert table.loc[index, "objective"] == plain["objective"]
         assert table.loc[index, "theta"] == plain["theta"]
     assert table["penalty"].tolist() == [0.02, 0.05, 0.02]
-    assert table["objective"].nunique() == 3  # each repeat has its own seed
+    assert table["objective"].nunique() == 3  # repeats of one case have different seeds
 
 
 def test_processes_give_the_same_bits(learned, tmp_path):
@@ -141,7 +141,7 @@ def test_a_repeat_that_kills_its_process_is_named_and_the_others_are_done(tmp_pa
             run(plan, tmp_path / "a", workers=2)
     left = missing(plan, tmp_path / "a")
     assert 2 in left
-    # Only repeats that ran, or were queued, when the process was killed may be unfinished as well.
+    # Other repeats may only be unfinished if they ran, or were queued, when the process was killed.
     assert len(left) <= 5
 
 
@@ -162,7 +162,7 @@ def test_a_full_disk_is_said_and_can_be_gone_on_from(tmp_path, monkeypatch):
     with pytest.raises(RepeatsError, match=r"cannot be written.*No space left.*run again"):
         run(plan, tmp_path / "a", backend="threads", workers=2)
     monkeypatch.undo()
-    assert len(missing(plan, tmp_path / "a")) == 3  # the 4 written files: the plan and 3 records
+    assert len(missing(plan, tmp_path / "a")) == 3  # 4 files were written: the plan and 3 records
     table = run(plan, tmp_path / "a", backend="threads")
     expected = run(plan, tmp_path / "b", backend="threads")
     assert table.drop(columns="seconds").equals(expected.drop(columns="seconds"))
@@ -176,7 +176,7 @@ def test_a_repeat_that_is_interrupted_is_not_recorded(tmp_path):
 
 
 def test_a_single_worker_leaves_interrupts_to_this_process(tmp_path):
-    """joblib starts no process for a single worker, so Ctrl-C must still work in this process."""
+    """For a single worker joblib starts no process. Then Ctrl-C must work in this process."""
     run(plan_of("draw", [{"n": 1}] * 2), tmp_path / "a", backend="processes", workers=1)
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
@@ -198,7 +198,7 @@ def test_workers_do_not_crowd_the_cores(backend, tmp_path):
     assert most_at_once(table) <= 2
     from sequela.support.threads import resolve_threads
 
-    assert resolve_threads(2) == 2  # a number that a call gives explicitly is still used
+    assert resolve_threads(2) == 2  # an explicit number is still used
 
 
 def test_without_a_number_there_are_as_many_workers_as_cores(tmp_path):

@@ -8,7 +8,7 @@ from sequela.posteriors.result import Draws
 
 
 def made_posterior(data, *, chains=2, draws=6, seed=1, spread=0.7, rate=1.0):
-    """Return a posterior of draws around a random theta; orders vary from draw to draw."""
+    """Return a posterior whose draws are near a random theta, but have different orders."""
     rng = np.random.default_rng(seed)
     n = data.n_items
     centre = rng.normal(size=(n, n)) * (rng.random((n, n)) < min(0.4, 2.0 / n))

@@ -17,19 +17,19 @@ FIT, POSTERIOR = PAGE.split("## The folder of a posterior")
 
 
 def first_cells(text: str) -> list[str]:
-    """Return the names in the first column of a table."""
+    """Return the names in the first column of the tables of a page."""
     return re.findall(r"^\| `([^`]+)` \|", text, flags=re.MULTILINE)
 
 
 def compare(page: str, folder: Path) -> None:
-    """Compare the files and table columns that a page lists with those in a folder."""
+    """Check that a page lists exactly the files in a folder, and the columns of the tables."""
     lists = re.split(r"^### (\S+\.csv).*$", page, flags=re.MULTILINE)
     found = {path.name + "/" * path.is_dir() for path in folder.iterdir()}
     assert set(first_cells(lists[0])) == found
     columns = {name: first_cells(text) for name, text in zip(lists[1::2], lists[2::2], strict=True)}
     real = {}
     for path in folder.glob("*.csv"):
-        if path.name != "theta.csv":  # a matrix: its columns are the items
+        if path.name != "theta.csv":  # in this matrix the columns are the items
             with path.open(encoding="utf-8", newline="") as file:
                 real[path.name] = next(csv.reader(file))
     assert columns == real

@@ -1,4 +1,4 @@
-"""A fit from Python writes the same folder as the command; a repetition gives the same bits."""
+"""A fit from Python writes the same folder as the command. Repeating it gives the same bits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PLAIN = OutputOptions(figures=())
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
-    """Write a table whose first column has sample ids, but an unusual name; return its path."""
+    """Return the path of a table. Its first column has sample ids, but not a usual name for ids."""
     drawn = sequela.simulate(sequela.example_theta(), 120, random_state=1).to_dataset()
     frame = drawn.to_frame().astype(int)
     frame.index = [f"T{row}" for row in range(120)]
@@ -74,7 +74,7 @@ def test_python_and_the_command_leave_the_same_folder(report, table, tmp_path):
     )  # fmt: skip
     mine, theirs = contents(report.folder), contents(folder)
     assert sorted(mine) == sorted(theirs)
-    assert mine == theirs  # every byte, run.json among them
+    assert mine == theirs  # all bytes of all files, also of run.json
     assert {"model.npz", "run.json", "pseudo_times.csv", "figures/theta.svg"} <= set(mine)
     model = sequela.Model.load(folder / "model.npz")
     assert model.theta.tobytes() == report.learner.theta_.tobytes()
@@ -123,7 +123,7 @@ def test_a_repetition_gives_the_same_bits(report, table, tmp_path):
 
 
 def old_run(table, folder, **options):
-    """Write a ``run.json`` with these options, as version 0.1.0 wrote it for a fit."""
+    """Write the ``run.json`` of a fit with these options in the format of version 0.1.0."""
     content = {
         "format": "sequela run", "version": 1, "command": "fit", "options": options,
         "data": {
@@ -258,7 +258,10 @@ def test_what_takes_long_is_announced_with_time_and_memory(table, tmp_path, monk
 
 
 def test_tables_stay_within_their_budget(table, tmp_path):
-    """If the exact table takes too long, the largest sets are sampled; a notice says how many."""
+    """If an exact table would take too long, the largest sets are sampled.
+
+    A notice says for how many samples.
+    """
     output = OutputOptions(figures=("svg",), table_seconds=1e-3)
     found = run_fit(table, tmp_path / "fit", OPTIONS, output=output)
     assert found.notices == ()  # small sets are always exact
@@ -292,7 +295,7 @@ def dense_theta(n):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_a_killed_command_leaves_the_model(table, tmp_path):
-    """A killed process cannot write anything, so the model must have been written before."""
+    """The model is written before the tables, because a killed process cannot write anything."""
     script = f"""
         import os, signal
         from sequela.report import FitRunOptions, OutputOptions, fit_folder, run_fit
@@ -312,7 +315,7 @@ def test_a_killed_command_leaves_the_model(table, tmp_path):
     again = repeat_run(kept, tmp_path / "fit", output=PLAIN)
     assert again.same_as_repeated is True
     assert again.model == model
-    # When a later run to the same folder is complete, it removes the files of the killed run.
+    # When a later run with the same folder is complete, it removes the files of the killed run.
     assert [path.name for path in tmp_path.iterdir()] == ["fit"]
 
 
@@ -333,7 +336,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(table, report, tmp_pa
 def test_a_learner_of_ones_own_can_be_written(tmp_path):
     data = sequela.example_samples().most_frequent(4)
     learner = sequela.SetChain(0.05, random_state=1).fit(data)
-    for _ in range(2):  # a second time replaces the files
+    for _ in range(2):  # the second time it replaces the files
         write_fit(tmp_path / "fit", learner, data, figures=("svg",))
     assert sequela.Model.load(tmp_path / "fit" / "model.npz") == learner.model_
     assert len(pd.read_csv(tmp_path / "fit" / "pseudo_times.csv")) == data.n_samples
@@ -342,7 +345,7 @@ def test_a_learner_of_ones_own_can_be_written(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("starts", [1, 3])
 def test_an_interrupted_fit_says_so(table, starts, tmp_path):
-    """The first signal ends the fit; the command writes its results and exits with code 130."""
+    """After the first signal the fit ends, results are written, and the exit code is 130."""
     script = """
         import os, signal, sys
         from sequela.cli import main

@@ -1,4 +1,4 @@
-"""The HTML report is safe, self-contained and complete; the same folder gives the same page."""
+"""The HTML report is safe, complete and self-contained. The same folder gives the same page."""
 
 import base64
 import hashlib
@@ -59,7 +59,7 @@ def test_labels_cannot_leave_the_data(hostile_report):
     assert inside.isascii()
     assert not set("<>&") & set(inside)
     assert payload_of(page)["items"]["labels"] == HOSTILE
-    assert hostile_report._repr_html_().count("<") == 2  # the two tags of the frame, nothing else
+    assert hostile_report._repr_html_().count("<") == 2  # only the two tags of the frame
 
 
 def test_the_policy_allows_the_script_and_the_style_and_nothing_else(hostile_report):
@@ -80,7 +80,7 @@ def test_the_page_is_small_without_its_data():
 
 
 def test_the_bundle_is_up_to_date():
-    """The committed bundle was built from the present sources; if this fails, run `make page`."""
+    """The committed bundle was built from the current sources. If not, run `make page`."""
     if not SOURCES.exists():
         pytest.skip("the folder with the source of the page does not exist")
     files = [
@@ -137,7 +137,7 @@ def test_the_payload_says_what_python_says():
 
 
 def test_orders_that_are_known_exactly_are_not_simulated_again():
-    n = 14  # larger than the largest lattice for the order matrix of the page
+    n = 14  # with 14 items, the order matrix of the page is simulated
     theta = np.diag(np.full(n, -1.0))
     theta[0, 1] = 3.0
     model = Model(theta, [f"item {k}" for k in range(n)])
@@ -318,7 +318,10 @@ def recorded_fit(tmp_path, monkeypatch):
 
 
 def test_a_report_reads_the_table_as_the_fit_did(recorded_fit, tmp_path, monkeypatch):
-    """This includes missing cells, known orders and weights, and any working directory."""
+    """The report uses the missing cells, known orders and weights of the fit.
+
+    It finds the files from any working directory.
+    """
     data = read_run_data(Run.read(recorded_fit), recorded_fit)
     assert data.n_missing == 0
     assert data.orders[1] == (("a", "b", 1.0),)

@@ -1,4 +1,4 @@
-"""The numbers in the report of a posterior are those of its draws."""
+"""The numbers in the report of a posterior agree with its draws."""
 
 import base64
 import json
@@ -114,7 +114,7 @@ def test_positions_pool_the_sequences_of_all_draws(data):
     whole = whole.loc[apart.index]
     np.testing.assert_allclose(whole["time_50"], apart["time_50"], rtol=0.15)
     np.testing.assert_allclose(whole["observed"], apart["observed"], atol=0.02)
-    # If each item is fast in one of two draws, each is fast in half of the sequences.
+    # Each of the two items is fast in one of two draws, so it is fast in half of the sequences.
     theta = np.array([[3.0, 0.0], [0.0, -9.0]]), np.array([[-9.0, 0.0], [0.0, 3.0]])
     two = simulate(theta[0], 20, random_state=1).to_dataset().without_times()
     mixed = made_posterior(two, chains=1, draws=2)

@@ -41,7 +41,7 @@ def test_the_known_demo_is_that_of_the_command():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return the folder of a plan of three bootstraps without the record of the second one."""
+    """Return the folder of a plan of three bootstraps, of which the second one is missing."""
     data = sequela.example_samples().most_frequent(4)
     plan = repeats.plan_fits(data, bootstraps=3, penalty=0.02, seed=1)
     place = tmp_path_factory.mktemp("repeats") / "boots"

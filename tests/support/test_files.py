@@ -1,4 +1,4 @@
-"""After any write, even one that fails, a file has its old or its complete new content."""
+"""After any write, even if it fails, a file has its old content or its complete new content."""
 
 import os
 import stat
@@ -27,7 +27,7 @@ def test_the_content_takes_its_place(tmp_path):
 
 
 class Stopped(BaseException):
-    """An error that, like KeyboardInterrupt, is not a subclass of Exception."""
+    """An error that is not a subclass of Exception, like KeyboardInterrupt."""
 
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, Stopped])
@@ -82,7 +82,10 @@ def test_the_content_is_on_disk_before_the_name(tmp_path, monkeypatch):
 
 
 def test_the_temporary_file_is_in_the_same_folder(tmp_path):
-    """A rename to another file system would copy the file, and a copy can be incomplete."""
+    """The temporary file must be in the same folder as the file that it replaces.
+
+    Moving it from another file system would copy it, and a copy can be incomplete.
+    """
     with replacing(tmp_path / "fit") as file:
         file.write(b"new")
         assert len(only(tmp_path)) == 1

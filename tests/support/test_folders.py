@@ -1,4 +1,4 @@
-"""A new folder has a temporary name until it is complete; only then does it get its own name."""
+"""A new folder has a temporary name until it is complete. Then it gets its own name."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_what_is_worth_keeping_is_kept_beside_an_earlier_folder(tmp_path, caplog
     assert (earlier / "model").read_text() == "whole"
     assert (
         tmp_path / "a.incomplete" / "model"
-    ).exists()  # kept, because the process that made it (this one) still runs
+    ).exists()  # kept: it belongs to this process, which still runs
 
 
 def test_a_folder_of_others_is_never_replaced(tmp_path):

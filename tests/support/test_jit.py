@@ -1,4 +1,4 @@
-"""Compilation: the options, the cache of a read-only installation, and the notice."""
+"""Compilation: its options, the cache if the installation is read-only, and its notice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sequela.support import jit as _jit
 
 @pytest.fixture(autouse=True)
 def nothing_compiled_yet(monkeypatch):
-    """Reset the record of what other tests compiled."""
+    """Reset the record of the kernels that other tests compiled."""
     monkeypatch.setattr(_jit, "_progress", _jit._Progress())
 
 
@@ -37,25 +37,25 @@ def is_nan(x):
 
 
 def with_njit(monkeypatch, njit):
-    """Replace njit only in `_jit`, because Numba itself calls the real njit when it compiles."""
+    """Replace njit only in the module `_jit`: Numba itself needs the real njit to compile."""
     monkeypatch.setattr(_jit, "numba", SimpleNamespace(njit=njit))
 
 
 @pytest.fixture
 def temporary(tmp_path, monkeypatch):
-    """Use `tmp_path` as the temporary directory in which `_jit` makes its private cache folder."""
+    """Let `_jit` make its private cache folder in `tmp_path` instead of the temporary directory."""
     monkeypatch.setattr(_jit.tempfile, "gettempdir", lambda: str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
 def uncached(monkeypatch):
-    """Compile kernels without the disk cache, so that nothing is written beside the tests."""
+    """Compile kernels without the disk cache, so that no files are written next to the tests."""
     with_njit(monkeypatch, lambda **options: numba.njit(**{**options, "cache": False}))
 
 
 def refuse(monkeypatch, times):
-    """Make the first `times` calls of njit fail as in a read-only folder; return all its calls."""
+    """Let njit fail in its first `times` calls, as in a read-only folder; return all its calls."""
     asked = []
 
     def njit(**options):
@@ -79,7 +79,7 @@ def test_kernels_are_compiled_and_keep_nan(uncached):
     compiled = _jit.kernel(is_nan)
     assert compiled(np.nan)
     assert not compiled(1.0)
-    assert _jit.kernel(divide)(1.0, 0.0) == np.inf  # no exception inside a kernel
+    assert _jit.kernel(divide)(1.0, 0.0) == np.inf  # kernels do not raise exceptions
     assert compiled.targetoptions["nogil"]
     assert "nnan" not in compiled.targetoptions["fastmath"]
     assert "ninf" not in compiled.targetoptions["fastmath"]
@@ -111,7 +111,7 @@ def test_nowhere_to_write_means_no_cache(temporary, monkeypatch):
 
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o705])
 def test_a_folder_that_others_can_write_to_is_not_trusted(temporary, monkeypatch, mode):
-    """Numba unpickles the files of its cache, so anyone who can write there could run code."""
+    """Numba unpickles the files of its cache. Someone who can write there could run any code."""
     folder = temporary / f"sequela-numba-{os.getuid()}"
     folder.mkdir()
     folder.chmod(mode)
@@ -149,7 +149,7 @@ def test_without_user_ids_there_is_no_private_folder(monkeypatch):
 
 
 class SlowKernel:
-    """The attributes of a kernel that `call` uses; its compilation takes a given time."""
+    """A kernel with only the attributes that `call` uses. Its compilation takes a given time."""
 
     __name__ = "_slow_kernel"
 
@@ -169,7 +169,7 @@ class SlowKernel:
 
 
 class CachedKernel(SlowKernel):
-    """A kernel that is not compiled, but slowly read from the disk cache."""
+    """A kernel that is read from the disk cache, slowly, instead of being compiled."""
 
     def compile(self, types):
         time.sleep(self.seconds)
@@ -202,7 +202,7 @@ def test_fast_compilation_is_silent(monkeypatch, caplog):
         assert _jit.call(SlowKernel(0.0), 1.0) == 2.0
     assert not caplog.records
     names = [thread.name for thread in threading.enumerate()]
-    assert not [name for name in names if "_watch" in name]  # such a thread would wait a minute
+    assert not [name for name in names if "_watch" in name]  # no such thread waits for a minute
 
 
 def test_many_kernels_share_one_line_which_is_repeated_ever_more_rarely(monkeypatch, caplog):

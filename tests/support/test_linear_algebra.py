@@ -1,4 +1,4 @@
-"""Fits do not depend on the number of threads of linear algebra, and restore this number."""
+"""A fit does not depend on the number of threads of linear algebra, and does not change it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_the_model_without_interactions_is_learned_on_one_thread(monkeypatch):
 
 
 def test_a_fit_is_the_same_whatever_linear_algebra_may_use():
-    # The matrix is so large that OpenBLAS would share its products among threads.
+    # The table is so large that OpenBLAS would use several threads for matrix products.
     sets = np.random.default_rng(1).random((300, 60)) < 0.06
     weights = np.full(300, 1 / 300)
     found = []

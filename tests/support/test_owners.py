@@ -18,7 +18,7 @@ def forget():
 
 
 def ended(code):
-    """Run code in a process that then kills itself; return what it printed."""
+    """Run code in a process that kills itself at the end; return what the code printed."""
     code = f"import os, signal\n{code}\nos.kill(os.getpid(), signal.SIGKILL)"
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=False)  # noqa: S603
     return done.stdout.decode()
@@ -29,8 +29,8 @@ def test_a_mark_tells_whether_its_process_runs():
     assert is_gone(mark.strip())
     assert not is_gone(owner_mark())
     host, pid, start = owner_mark().split("-")
-    assert is_gone(f"{host}-{pid}-{int(start) + 1}")  # the pid now belongs to another process
-    assert not is_gone(f"{'0' * 8}-{pid}-{start}")  # on another machine it may still run
+    assert is_gone(f"{host}-{pid}-{int(start) + 1}")  # another process has this pid now
+    assert not is_gone(f"{'0' * 8}-{pid}-{start}")  # a process of another machine may still run
     assert not is_gone("anything")
 
 

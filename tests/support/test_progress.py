@@ -1,4 +1,4 @@
-"""The progress bar is shown only on a terminal, and only if the work takes long."""
+"""A progress bar is shown only on a terminal, and only if the work takes long."""
 
 import io
 import re
@@ -35,7 +35,10 @@ class LoggedTerminal(Log):
 
 
 def watch(monkeypatch, shown):
-    """Replace standard error by `shown`. Fixtures cannot do this: pytest resets it for the test."""
+    """Replace standard error by `shown`.
+
+    This is not a fixture, because pytest replaces standard error again after fixtures have run.
+    """
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
@@ -76,7 +79,7 @@ def test_plain_lines_in_a_log(monkeypatch):
     monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
     monkeypatch.setattr(_progress, "_BETWEEN_LINES", 1e9)
     with lines_in_log(), WorkProgress("counting sheep", 2_000) as bar:
-        # The line is printed before the first piece is done.
+        # The line is printed before the first piece of the work is done.
         assert log.written.wait(60)
         bar.reach(1_500)
         bar._write_line()

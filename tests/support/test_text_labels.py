@@ -1,4 +1,4 @@
-"""The Unicode spelling of labels, characters that they must not contain, and text for terminals."""
+"""Labels: their Unicode spelling, forbidden characters, and how terminals show them."""
 
 import unicodedata
 

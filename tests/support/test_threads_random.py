@@ -1,4 +1,4 @@
-"""With the same seed, all results have the same bits for any number of threads."""
+"""Results with the same seed have the same bits for any number of threads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FEW = Sampling(chains=5, sweeps=2, draws=10, draws_burn_in=2, nodes=3)
 
 @pytest.fixture(scope="module")
 def model():
-    """Return theta, 120 sets of 0 to 13 items (several blocks), and their times, NaN if unknown."""
+    """Return theta, 120 sets of 0 to 13 items (in several blocks), and times (NaN if unknown)."""
     rng = np.random.default_rng(1)
     n = 20
     theta = ref.random_theta(rng, n, 0.4, sparsity=0.5)
@@ -99,7 +99,7 @@ def test_sampled_sets(model, method, n_threads):
 
 @pytest.mark.parametrize("n_threads", THREADS)
 def test_everything_at_once(model, n_threads):
-    """Evaluate exact and sampled sets with and without times; then again, continuing the chains."""
+    """Evaluate exact and sampled sets, with and without times, twice. The chains continue."""
     theta, X, times = model
     budget = Budget(work=Budget.exact_work(9, 20))
     results = []
@@ -148,7 +148,7 @@ def test_posteriors(model, n_threads):
 
 
 def test_several_threads_of_the_user_at_once(model):
-    """Kernels run without the interpreter lock; simultaneous calls must not disturb each other."""
+    """Calls in several threads must not disturb each other: kernels run without Python's lock."""
     theta, X, _ = model
     alone = evaluate(theta, X, n_threads=1)
     found = [None] * 6
@@ -197,7 +197,7 @@ def test_no_seed_is_recorded_and_reproduces(model):
 
 @pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
 def test_generators_move_on(model, kind):
-    """A generator gives a new seed at every call; equal generators give the same seeds."""
+    """A generator gives a new seed at every call. Equal generators give equal seeds."""
     theta, X, _ = model
     X = X[X.sum(axis=1) >= 10][:1]
     seeds = []
@@ -224,7 +224,7 @@ def test_chains_and_sets_have_streams_of_their_own(model):
 
 
 def key(generator):
-    """Return the numbers that identify a stream among the streams of one seed."""
+    """Return the key of a stream: the numbers that identify it among the streams of one seed."""
     return generator.bit_generator.seed_seq.spawn_key
 
 
@@ -245,7 +245,7 @@ def test_streams_depend_on_every_part_of_their_index():
 
 
 def test_the_number_of_a_purpose_is_part_of_what_a_seed_means():
-    """If a number changed, results that were recorded with their seed could not be repeated."""
+    """The number of each purpose is fixed: otherwise, recorded seeds would give other results."""
     assert {purpose.name: int(purpose) for purpose in Purpose} == {
         "FITTED_ORDERS": 1,
         "RANDOM_START": 2,
@@ -261,7 +261,7 @@ def test_the_number_of_a_purpose_is_part_of_what_a_seed_means():
         "STUDY": 13,
         "FIT_CHECK": 14,
     }
-    # If two names had the same number, the comparison above would list only the first of them.
+    # No two names have the same number: the comparison above would show only the first of them.
     assert len(Purpose.__members__) == len(Purpose)
 
 
@@ -274,7 +274,10 @@ def test_streams_of_different_purposes_never_have_the_same_key(index):
 
 
 def test_no_other_stream_can_have_the_key_of_a_simulation():
-    """The key of a simulation is one number (the chunk); all other keys have at least two."""
+    """The key of a stream for simulations is one number: that of the chunk of draws.
+
+    The keys of all other streams have at least two numbers, so no stream has the same key.
+    """
     for chunk in (0, 1, 10, 2**20):
         assert key(simulation_stream(7, chunk)) == (chunk,)
     for purpose in Purpose:
@@ -284,7 +287,7 @@ def test_no_other_stream_can_have_the_key_of_a_simulation():
 
 
 def test_simulations_keep_the_draws_of_their_seeds():
-    """The stream of a chunk is the same as in versions whose streams had no purpose."""
+    """The stream of a chunk of draws is the same as in versions that had no `Purpose`."""
     for seed, chunk in ((0, 0), (7, 3), (2**200, 1)):
         before = np.random.Generator(
             np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(chunk,)))
@@ -294,7 +297,7 @@ def test_simulations_keep_the_draws_of_their_seeds():
 
 
 def test_plans_keep_the_draws_of_their_seeds():
-    """The keys are those of version 0.1, because a folder of that version can be continued."""
+    """The keys are the same as in version 0.1, so a folder of version 0.1 can be continued."""
     keys = {PlanDraw.BOOTSTRAP: (1, 4), PlanDraw.FOLDS: (2, 5), PlanDraw.SUBSET: (3, 10, 2)}
     assert set(keys) == set(PlanDraw)
     for draw, expected in keys.items():
@@ -338,7 +341,7 @@ def test_what_is_no_number_of_threads(bad):
 
 
 def test_cores_are_those_of_joblib(monkeypatch):
-    """joblib knows the limits of containers. Our function agrees with it without loading it."""
+    """`available_cores` knows the limits of containers, like joblib, but does not load joblib."""
     from joblib import cpu_count
 
     monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
@@ -391,7 +394,7 @@ def test_pieces_of_any_kind_come_back_in_their_order(n_threads):
 
 
 def test_pieces_run_side_by_side():
-    """Each piece waits for the other, so they only end if they run at the same time."""
+    """Two pieces wait for each other, so they end only if they run at the same time."""
     barrier = threading.Barrier(2)
 
     def meet():
@@ -403,7 +406,7 @@ def test_pieces_run_side_by_side():
 
 
 def test_one_thread_is_the_thread_of_the_caller():
-    """With one thread, the work runs in the calling thread, where debuggers and Ctrl-C work."""
+    """If one thread is used, it is the calling thread, in which debuggers and Ctrl-C work."""
     here = threading.get_ident()
     assert run_all([threading.get_ident] * 3, 1) == [here] * 3
     assert run_all([threading.get_ident], 4) == [here]
@@ -423,7 +426,10 @@ def test_an_error_in_a_piece_is_raised(n_threads):
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize("failure", [KeyError, KeyboardInterrupt])
 def test_after_an_error_the_pieces_that_wait_are_dropped(monkeypatch, n_threads, failure):
-    """Running pieces wait until the others are cancelled, so each thread runs at most one."""
+    """After an error, pieces that have not begun are cancelled.
+
+    In this test, running pieces wait until this is done. So each thread runs at most one piece.
+    """
     dropped = threading.Event()
     begun = []
 
