@@ -14,5 +14,5 @@ def labels(max_size=8, **options):
 
 
 def distinct(strategy, **sizes):
-    """Return a strategy for lists of labels of which no two look the same."""
+    """Return a strategy for lists in which no two labels look the same."""
     return st.lists(strategy, unique_by=_look, **sizes)

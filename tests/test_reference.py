@@ -17,8 +17,8 @@ from scipy.special import betaln, logsumexp, polygamma
 
 import reference as ref
 
-# Statistical checks have fixed seeds. With a random seed, each check would fail for a correct
-# program with this probability.
+# The seeds of statistical checks are fixed. If they were random, each check would fail with this
+# probability although the program is correct.
 FALSE_ALARM = 1e-6
 
 models = st.builds(

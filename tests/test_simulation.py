@@ -23,8 +23,8 @@ from sequela.kernels import simulate as kernel
 from sequela.observation import Exponential
 from sequela.simulation import Simulation
 
-# Statistical checks have fixed seeds. With a random seed, each comparison would fail for a correct
-# program with this probability.
+# The seeds of statistical checks are fixed. If they were random, each comparison would fail with
+# this probability although the program is correct.
 FALSE_ALARM = 1e-6
 LARGEST_Z = scipy.stats.norm.isf(FALSE_ALARM / 2)
 

@@ -1,4 +1,4 @@
-"""Rules for this package: imports from sequela, modules loaded at start, lengths of files."""
+"""Check the rules of this package: its imports, the modules loaded at start, file lengths."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_PARAMETERS = 7
 
 
 def imports(path):
-    """Yield the modules that a file imports anywhere, also for types and inside functions."""
+    """Yield all modules that a file imports, including imports for types or inside functions."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -46,7 +46,7 @@ def test_an_experiment_imports_only_the_rooms_it_may_use(path):
 
 
 def test_there_is_something_to_check():
-    """Check that `imports` finds imports: otherwise the other tests would always pass."""
+    """Check that `imports` finds imports. If it found none, the other tests would always pass."""
     found = {name for path in FILES for name in imports(path)}
     assert {"sequela.learning.estimator", "sequela.plots.style", *COMMAND_HELPERS} <= found
 

@@ -1,4 +1,4 @@
-"""Figures 6 to 8: posterior variances, compared with exact sums over all sets."""
+"""Figures 6 to 8: compare posterior variances with exact sums over all sets."""
 
 import json
 import math
@@ -58,10 +58,10 @@ def mean_variance_identical(w, m):
 
 
 def mean_variance_of_all_sets(theta):
-    """Return the mean posterior variance from the generator over all sets.
+    """Return the mean posterior variance, computed with Q, the generator of all sets.
 
-    The integrals of exp(-t) t^k exp(Q t) over t are k! (I - Q)^-(k + 1). Their row 0 belongs to the
-    empty set, where the chain starts.
+    The integral of exp(-t) t^k exp(Q t) over t is k! (I - Q)^-(k + 1). Row 0 of this matrix belongs
+    to the empty set, where the chain starts.
     """
     n = len(theta)
     size = 1 << n
@@ -127,7 +127,7 @@ def test_random_rates_have_their_mean(tables):
 
 @pytest.mark.parametrize("name", ["fig7", "fig8"])
 def test_pairs_have_their_exact_mean(name, tables):
-    """Compare 5 items (two pairs and a single item) and 10 items with sums over all sets."""
+    """Compare 5 items (two pairs and a single item) and 10 items (five pairs) with exact sums."""
     for row in (
         tables[name].query("m == 5 or (m == 10 and (gamma == 4 or gamma == -8))").itertuples()
     ):

@@ -1,4 +1,4 @@
-"""``sequela paper``, end to end."""
+"""Run the command ``sequela paper``, and check its output and its files."""
 
 from __future__ import annotations
 

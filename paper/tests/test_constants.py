@@ -1,4 +1,4 @@
-"""Figure 5: the constants of Theorem 1, compared with mpmath and sums over all counts."""
+"""Figure 5: compare the constants of Theorem 1 with mpmath, and with sums over all counts."""
 
 import json
 import math

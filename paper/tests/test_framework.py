@@ -1,4 +1,4 @@
-"""What all experiments share: settings, records, files, verdicts, the page."""
+"""What all experiments have in common: settings, records, files, verdicts, and the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 4: the family of Proposition 1, compared with the generator of the chain."""
+"""Figure 4: compare the family of Proposition 1 with results of the generator of the chain."""
 
 import json
 import math
@@ -23,7 +23,7 @@ def tables(made):
 
 
 def set_probabilities(row):
-    """Return P({}), P({1}), P({2}), P({1, 2}): row 0 of (I - Q)^-1, observed at rate 1."""
+    """Return P({}), P({1}), P({2}) and P({1, 2}). They are row 0 of (I - Q)^-1 (rate 1)."""
     w11, w12, w21, w22 = np.exp(row[["theta_11", "theta_12", "theta_21", "theta_22"]].astype(float))
     Q = np.array(
         [

@@ -92,7 +92,7 @@ def test_without_clocks_all_is_prior(tables):
     assert row["auc"] == pytest.approx(0.5, abs=1e-12)
     assert row["auc_se"] == pytest.approx(0.0, abs=1e-12)
     assert row["overlap"] == pytest.approx(1.0, abs=1e-12)
-    # The posterior mean of every sample is that of Exp(1).
+    # Without clock items, the posterior mean of every sample is the mean of Exp(1).
     np.testing.assert_allclose(tables["fig1_samples"]["mean_0"], 1.0, rtol=1e-9)
 
 

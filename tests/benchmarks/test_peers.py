@@ -65,7 +65,7 @@ def test_the_objective_is_what_a_fit_says_of_itself():
 
 
 def test_large_sets_are_sampled_and_the_error_is_known(monkeypatch):
-    """The sampled value is within 5 standard errors of the exact one; the seed is fixed."""
+    """The sampled value is within 5 standard errors of the exact value. The seed is fixed."""
     theta = known_theta(16, 4.0, 12)
     X = np.zeros((3, 16), dtype=bool)
     X[0, :12] = X[1, :3] = True

@@ -1,4 +1,4 @@
-"""The measurement of whole processes: time and memory, the order of the runs, and the table."""
+"""The measurement of whole processes: time, memory, sequence of the runs, and the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulated cohort of the whole-command benchmark: always the same, with large sets."""
+"""The simulated cohort of the benchmark of a whole command is fixed and has large sets."""
 
 from __future__ import annotations
 

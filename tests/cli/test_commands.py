@@ -1,4 +1,4 @@
-"""Every command, end to end."""
+"""Run every command, and check its output and its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sequela compare``: posteriors, repeats and single models."""
+"""Run ``sequela compare`` with posteriors, repeats and single models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sequela plan`` end to end."""
+"""Run ``sequela plan``, and check its output and its files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sequela.posteriors.NotConverged
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a folder with a table and a posterior of two of the three items of the table."""
+    """Return a folder with a table of three items, and a posterior of two of these items."""
     place = tmp_path_factory.mktemp("plan")
     theta = [[0.0, 3.0, 0.0], [0.0, -3.0, 0.0], [0.0, 0.0, -2.5]]
     drawn = sequela.simulate(theta, 80, items=["A", "B", "rare"], random_state=1).to_dataset()

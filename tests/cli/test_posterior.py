@@ -1,4 +1,4 @@
-"""``sequela posterior`` end to end."""
+"""Run ``sequela posterior``, and check its output and its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repeats from the command line: bootstraps, shares of a cluster array, resuming, tables."""
+"""Repeats on the command line: bootstraps, parts run by a job array, resuming, and tables."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_shares_of_an_array_and_collect(untimed, tmp_path):
     assert not (tmp_path / "t.csv").exists()
     run("collect", folder, "-o", tmp_path / "t.csv", "--partial")
     assert len(pd.read_csv(tmp_path / "t.csv")) == 3
-    # Without --seed, the seed that the folder records is used.
+    # Without --seed, the command uses the seed that is recorded in the folder.
     assert "5 of 5" in run(*command, "--index", 1, "--of", 2).stdout
     whole = tmp_path / "whole"
     run(*threads("repeat", untimed, "-o", whole, "--bootstraps", 5, "--penalty", 0.05, "--seed", 3))
@@ -236,7 +236,7 @@ def test_an_interrupt_keeps_the_records_and_the_same_command_goes_on(untimed, nu
     assert f"interrupted; {left} repeats are recorded in '{folder}'" in err
     assert "Run the same command again to continue" in err
     assert "Traceback" not in err
-    assert "stopping after" not in err  # the workers ignore Ctrl-C; the command handles it
+    assert "stopping after" not in err  # only the command itself handles Ctrl-C
     plan = repeats.read_plan(folder)
     found = repeats.collect(plan, folder, partial=True)
     for index in found.index[:3]:
@@ -244,7 +244,7 @@ def test_an_interrupt_keeps_the_records_and_the_same_command_goes_on(untimed, nu
             data=plan.data, **plan.common, **plan.cases[index], seed=plan.seed_of(index)
         )
         assert again["theta"] == found["theta"][index]
-    assert set(found["converged"]) == {True}  # no incomplete record
+    assert set(found["converged"]) == {True}  # no stopped fit is recorded
 
 
 def test_a_cluster_by_its_address(untimed, tmp_path):

@@ -1,4 +1,4 @@
-"""``sequela report``, end to end."""
+"""Run ``sequela report``, and check its output and its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sequela rivals``, end to end."""
+"""Run ``sequela rivals``, and check its output and its files."""
 
 from __future__ import annotations
 

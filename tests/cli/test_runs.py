@@ -1,4 +1,4 @@
-"""Commands end to end: from a table to a model and its answers."""
+"""Run commands one after the other: from a table to a model and its answers."""
 
 from __future__ import annotations
 

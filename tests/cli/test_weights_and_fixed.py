@@ -1,4 +1,4 @@
-"""``--weights`` and ``--fixed``: from the file to the model."""
+"""The options ``--weights`` and ``--fixed``: files are read, and the model depends on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Input of `Dataset`: what it accepts, what it refuses, and with which message."""
+"""Input of `Dataset`: what is accepted, what is refused, and the error messages."""
 
 import copy
 import pickle
@@ -703,7 +703,7 @@ def test_it_travels(data, tmp_path):
     assert pickle.loads(pickle.dumps(data)) == data  # noqa: S301
     assert copy.deepcopy(data) == copy.copy(data) == data
     joblib.dump(data, tmp_path / "data.joblib")
-    # Workers of joblib get large arrays as read-only memory maps.
+    # joblib gives large arrays to its workers as read-only memory maps.
     mapped = joblib.load(tmp_path / "data.joblib", mmap_mode="r")
     assert mapped == data
     assert mapped.compressed().counts.tolist() == data.compressed().counts.tolist()

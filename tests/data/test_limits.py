@@ -1,4 +1,4 @@
-"""Files that are far too large are refused early, and limits can be raised."""
+"""Files that are far too large are refused before all of them is read. Users can raise limits."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_the_stream_is_its_slow_twin(tmp_path, rows, mark):
     code = frame["value"].map({"0": 0.0, "1": 1.0, "yes": 1.0, "NA": np.nan})
     cells = (
         frame.assign(code=code).groupby(["sample", "item"])["code"].max()
-    )  # NaN only if all values are NaN
+    )  # the maximum is NaN only if all values are NaN
     twin = {who: {what for what in ITEMS if cells.get((who, what), 0) == 1} for who in SAMPLES}
     unknown = {who for (who, _), value in cells.items() if np.isnan(value)}
     seen = list(dict.fromkeys(frame["sample"]))

@@ -1,4 +1,4 @@
-"""MAF files: the reader agrees with a slow reader in pandas; profiled samples may be empty sets."""
+"""MAF files: compare with a slow reader in pandas. Profiled samples may have no mutations."""
 
 from __future__ import annotations
 

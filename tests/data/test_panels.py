@@ -91,7 +91,10 @@ def test_copy_numbers_have_panels_of_their_own(tmp_path):
 
 
 def test_genie_has_regions_and_assays(tmp_path):
-    """GENIE has the matrix in data_gene_matrix.txt and all panels in genomic_information.txt."""
+    """Studies of GENIE have all panels in the file genomic_information.txt.
+
+    The panels of the samples are in the file data_gene_matrix.txt.
+    """
     calls = [("TP53", "s1"), ("BRAF", "s2"), ("APC", "s2")]
     folder = write_study(
         tmp_path / "x", calls, {"s1": "DFCI-1", "s2": "MSK-2"}, {}, "data_gene_matrix.txt"

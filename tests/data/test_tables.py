@@ -89,7 +89,7 @@ def test_every_dialect_gives_the_table_back(tmp_path, table, dialect):
         return
     path = tmp_path / "table"
     path.write_bytes(written(table, dialect))
-    # The separator is given, because labels in quotation marks may contain other separators.
+    # Give the separator, because it cannot always be found if labels contain other separators.
     data = read_table(path, separator=dialect["separator"]).data
     assert data.items == tuple(items)
     assert data.samples == tuple(samples)

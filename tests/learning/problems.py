@@ -75,10 +75,11 @@ def l1(theta, penalty):
 
 
 def kkt_residual(theta, gradient, penalty):
-    """Return the KKT residual: the largest distance of a gradient entry from its optimal value.
+    """Return the KKT residual: the largest distance of an entry of the gradient from its optimum.
 
-    The optimal value is 0 for a base rate, and the penalty with the sign of theta for an
-    interaction. For an entry that is zero, all values from -penalty to penalty are optimal.
+    The optimal value is 0 for a base rate. For an interaction above 0 it is the penalty, and for an
+    interaction below 0 it is minus the penalty. For an interaction that is 0, all values from
+    -penalty to penalty are optimal.
     """
     worst = 0.0
     for i, j in np.ndindex(theta.shape):

@@ -1,4 +1,4 @@
-"""The solver of the paper, AdaGrad, as section 5 of the paper describes it."""
+"""AdaGrad, the solver of the paper, as it is described in section 5 of the paper."""
 
 from typing import ClassVar
 
@@ -195,7 +195,7 @@ def run(gradient_at, theta, max_iter, watch=None):
 
 
 def test_it_stops_when_nothing_moves():
-    """The published rule is to stop if no entry changed by 0.03 over 200 iterations."""
+    """The published program stops if no entry changed by 0.03 or more over 200 iterations."""
     centre = np.array([[0.5, 1.0], [0.05, -0.3]])
     state, info, message = run(lambda theta: centre - theta, np.zeros((2, 2)), max_iter=3000)
     assert info.status is Status.SETTLED
@@ -233,7 +233,7 @@ def test_a_watcher_sees_gradients_that_belong_to_theta_and_ends_it():
 
 
 def test_entries_without_a_gradient_stay():
-    """Entries whose gradient is exactly 0 do not move and are not penalised."""
+    """Entries whose gradient is exactly 0 do not change, even by the penalty."""
     theta = np.array([[0.0, 0.15], [0.15, 0.0]])
     state, _, _ = run(lambda _: np.array([[1.0, 0.0], [1.0, 1.0]]), theta, max_iter=3)
     assert state.theta[0, 1] == 0.15

@@ -75,7 +75,7 @@ def test_a_hessian_that_is_kept_saves_evaluations():
 
 
 def test_parameters_that_are_not_free_do_not_matter():
-    """Problems with different free parameters share the Hessian of their common parameters."""
+    """If two problems have different free parameters, they share the Hessian of common ones."""
     loss, _ = logistic(6, 200, 8)
 
     def on(places):
@@ -98,7 +98,7 @@ def test_parameters_that_are_not_free_do_not_matter():
 
 
 def test_a_loss_that_is_not_convex():
-    """The minimiser also reaches a minimum from a point with negative curvature."""
+    """The minimiser reaches a minimum even from a start where the curvature is negative."""
 
     def loss(x):
         return float(np.sum(x**4 / 4 - x**2)), x**3 - 2.0 * x

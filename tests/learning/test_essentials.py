@@ -1,4 +1,4 @@
-"""The main properties of a fit: optimal, reproducible, resumable, with clear warnings."""
+"""The main properties of a fit: it is optimal, reproducible and resumable, and warns clearly."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ def sets():
 
 
 def kkt_residual(theta, X, penalty, times=None):
-    """Return the KKT residual from its definition and an exact gradient."""
+    """Return the KKT residual, computed by its definition from an exact gradient."""
     gradient = evaluate(theta, X, times=times, method="exact").gradient
     worst = 0.0
     for i, j in np.ndindex(theta.shape):

@@ -268,7 +268,7 @@ def test_scikit_learns_own_checks(check, kind):
 
 
 class OnNumbers(SetChain):
-    """An estimator for any numbers: an item is present if its number is above 1."""
+    """A `SetChain` for tables of any numbers: an item is present if its number is above 1."""
 
     def fit(self, X, y=None):  # noqa: ARG002
         return super().fit(self._sets(X))

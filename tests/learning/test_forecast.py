@@ -1,4 +1,4 @@
-"""The predicted time and memory of a fit."""
+"""The time and memory of a fit are predicted, and shown if the fit takes long."""
 
 from __future__ import annotations
 

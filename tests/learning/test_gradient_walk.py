@@ -1,4 +1,4 @@
-"""The call stack from `fit` to a compiled kernel has few levels."""
+"""There are only a few function calls between `fit` and a compiled kernel."""
 
 import traceback
 from pathlib import Path

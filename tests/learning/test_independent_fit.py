@@ -47,7 +47,7 @@ def log_p(log_rates, items, stop_rate=1.0):
 def test_it_is_the_optimum_over_base_rates(seed, n, stop_rate):
     rng = np.random.default_rng(seed)
     X = (rng.random((40, n)) < rng.uniform(0.1, 0.9, n)).astype(int)
-    X[0], X[1] = 0, 1  # no item is always or never present
+    X[0], X[1] = 0, 1  # so that no item is always or never present
     observation = Exponential(stop_rate)
     fit = fit_independent(*distinct(X), observation)
     found = evaluate(Model(np.diag(fit.log_rates), observation=observation), X)
@@ -78,7 +78,7 @@ def test_large_sets_agree_with_the_reference():
 
 
 def test_hundreds_of_items():
-    """One set has 267 of 410 items, as in the glioblastoma data."""
+    """Test a set of 267 of 410 items, which is as large as in the glioblastoma data."""
     rng = np.random.default_rng(4)
     X = (rng.random((12, 410)) < 0.03).astype(float)
     X[0] = rng.permutation(np.arange(410) < 267)
@@ -90,7 +90,7 @@ def test_hundreds_of_items():
     large = np.flatnonzero(sets[np.argmax(sets.sum(axis=1))])
     t, posterior = grid_posterior(np.isin(np.arange(len(X.T)), large) * 1.0, np.exp(fit.log_rates))
     assert posterior.sum() == pytest.approx(1.0, abs=1e-12)
-    # At rate 1, the derivative of log p(S) with respect to the rate of observation is 1 - E[t].
+    # If the rate of observation is 1, the derivative of log p(S) by this rate is 1 - E[t].
     step = 1e-4
     slope = (log_p(fit.log_rates, large, 1 + step) - log_p(fit.log_rates, large, 1 - step)) / step
     assert t @ posterior == pytest.approx(1.0 - slope / 2.0, abs=1e-6)

@@ -1,4 +1,4 @@
-"""Ctrl-C, signals of a batch system, and the progress bar."""
+"""Fits that are stopped by Ctrl-C or by signals of a batch system, and the progress bar."""
 
 import os
 import signal
@@ -255,7 +255,7 @@ def test_the_bar_fills_as_the_residual_falls():
 
 
 def test_a_bar_survives_a_residual_that_is_not_known_yet():
-    """The paper's solver has no residual before its first gradient."""
+    """The bar works without a residual: the paper's solver has none before its first gradient."""
     with FitProgress(True, 1e-4) as bar:
         bar.begin("fit")
         for residual in (np.inf, 0.3, 0.01):

@@ -1,4 +1,4 @@
-"""Real data whose optima are known; the tests are skipped if the data are not available."""
+"""Fits to real data whose optima are known. Without the data, these tests are skipped."""
 
 import numpy as np
 import pandas as pd

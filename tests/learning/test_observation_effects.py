@@ -23,7 +23,7 @@ from sequela import (
 from sequela.learning import fit_observation_effects
 from sequela.learning.observation_effects import symmetric_penalty
 
-# Made by tools/make_omhn_values.py with mhn 1.2.3.
+# The script tools/make_omhn_values.py computed these values with mhn 1.2.3.
 THEIRS = json.loads(Path(__file__).with_name("omhn_values.json").read_text("utf-8"))
 LOG_THETA = np.array(THEIRS["log_theta"])
 SAMPLES = np.array(THEIRS["samples"], dtype=bool)

@@ -1,4 +1,4 @@
-"""Compare kinds of observation by held-out likelihood, and use them in other functions."""
+"""Kinds of observation: they are compared by held-out likelihood, and used in other functions."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def test_effects_are_chosen_where_they_are_true_and_not_elsewhere():
         assert isinstance(learned, ObservationEffects)
         whole = fit_observation_effects(data, 0.01, penalty_kind="l1", tol=1e-3)
         assert learned == whole.observation
-        # Strong effects are learned with the right sign. If there are no effects, the learned
-        # effects are small.
+        # The effects of `truth` are strong, and they are learned with the right signs. If there are
+        # no effects, the learned effects are small.
         size = np.sign(effects.omega) * learned.omega
         assert size.min() > 0.2 if truth is effects else np.abs(learned.omega).max() < 0.5
     assert json.loads(json.dumps(compared.to_json()))["table"][2]["chosen"] is False

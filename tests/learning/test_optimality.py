@@ -56,7 +56,7 @@ def test_the_end_is_optimal(seed, n, size, penalty, stop_rate, n_starts):
     theta = learner.theta_
     assert learner.converged_
     assert np.isfinite(theta).all()
-    # If p(S) of one set is small, the error of dense algebra and finite differences is about 1e-7.
+    # If p(S) of one of the sets is small, the gradient by finite differences is off by about 1e-7.
     gradient = gradient_by_differences(theta, X, stop_rate=stop_rate)
     assert kkt_residual(theta, gradient, penalty) <= tol + 1e-6
     assert learner.kkt_residual_ == pytest.approx(kkt_residual(theta, gradient, penalty), abs=1e-6)
@@ -140,7 +140,7 @@ def test_without_penalty_the_likelihood_is_maximal():
 @given(st.integers(0, 2**31), st.integers(1, 5), st.integers(1, 4))
 @example(0, 1, 1)
 def test_hopeless_data_end_finite(seed, n, size):
-    """With few samples and no penalty, most entries have no finite optimum."""
+    """With few samples and no penalty, most entries have no finite optimum. Fits are finite."""
     with quiet():
         learner = SetChain(0.0, tol=1e-5, max_iter=100).fit(random_table(seed, n, size))
     assert np.isfinite(learner.theta_).all()

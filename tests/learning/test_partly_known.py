@@ -48,9 +48,9 @@ def test_a_fit_is_optimal(data):
 
 
 def test_a_fit_with_drawn_cells_is_optimal_within_its_error(monkeypatch):
-    """If all lattices are beyond the budget, missing cells and orders are drawn.
+    """Let all lattices be beyond the budget, so that missing cells and orders are drawn.
 
-    The exact KKT residual of the result must be at most the Monte Carlo floor.
+    The exact KKT residual of the result must be at most the Monte Carlo floor that is reported.
     """
     data = by_panels()
     monkeypatch.setattr(plan, "_LATTICE_WORK_OF_A_FIT", 0.0)

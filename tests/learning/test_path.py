@@ -119,7 +119,7 @@ def test_paths_that_make_no_sense_are_refused(data, options, words):
 
 @pytest.mark.parametrize("X", [[[1], [0], [0]], [[0, 0], [0, 0]]])
 def test_data_without_a_penalty_to_begin_with(X):
-    """With one item, or with no item in any sample, no interaction can be learned."""
+    """If there is only one item, or if all samples are empty, no interaction can be learned."""
     for work in (lambda: path(X, n_penalties=3), lambda: SetChainCV(folds=2).fit(X)):
         with quiet(), pytest.raises(InputError, match=r"no interaction improves.*Give"):
             work()

@@ -1,4 +1,4 @@
-"""The value, the proximal step and the subdifferential of each penalty are consistent."""
+"""The value, the proximal step and the subdifferential of each penalty agree with each other."""
 
 import contextlib
 
@@ -37,7 +37,7 @@ every_penalty = pytest.mark.parametrize("kind", KINDS)
 
 @st.composite
 def cases(draw):
-    """Draw a theta, a support (with any diagonal), a strength and a seed."""
+    """Draw a theta, a support whose diagonal may be True or False, a strength, and a seed."""
     n = draw(sizes)
     support = draw(arrays(bool, (n, n)))
     return draw(square(n)), support, draw(strengths), draw(st.integers(0, 2**31))

@@ -119,7 +119,7 @@ def test_the_gradient_of_drawn_orders_is_unbiased(seed):
 
 
 def test_between_draws_value_and_gradient_belong_together():
-    """The reweighted loss is a smooth function of theta, and its gradient is its derivative."""
+    """Between two draws, the loss is a smooth function of theta, with the right gradient."""
     data = medium(2)
     objective = objective_of(data, SMALL)
     theta = strong_theta(3)
@@ -213,5 +213,5 @@ def test_a_fit_that_gives_up_components_ends_at_its_floor(monkeypatch):
     assert sampled.objective_ == pytest.approx(
         exact.objective_, abs=5.0 * sampled.objective_se_ + 0.02
     )
-    gradient = evaluate(sampled.theta_, X).gradient  # by components
+    gradient = evaluate(sampled.theta_, X).gradient  # exact, by components
     assert kkt_residual(sampled.theta_, gradient, 0.02) <= 1e-4 + sampled.kkt_floor_

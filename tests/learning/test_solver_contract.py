@@ -36,7 +36,7 @@ def curved(seed, n):
 
 
 def bowl(centre):
-    """Return an objective: half the squared distance from `centre`."""
+    """Return the objective that is half the squared distance of theta from `centre`."""
     return Closed(lambda theta: (0.5 * float(np.sum((theta - centre) ** 2)), theta - centre))
 
 
@@ -245,7 +245,7 @@ def test_it_ends_at_the_limit_of_iterations():
 
 
 def test_it_ends_where_there_is_no_ascent():
-    """With a gradient of the wrong sign, every trial step increases the loss."""
+    """If the gradient has the wrong sign, every trial step increases the loss, and the run ends."""
     objective = Closed(lambda theta: (float(np.sum(theta**2)), -2.0 * theta))
     solver = solvers(2)["newton"]
     theta = np.ones((2, 2))

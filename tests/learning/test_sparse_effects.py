@@ -112,7 +112,7 @@ def test_proximal_gradient_steps_find_the_same_model(learned):
 
 
 def test_effects_are_recovered_from_many_samples():
-    """With six items, the L1 penalty finds the true model; the symmetric penalty does not."""
+    """For six items, the L1 penalty finds the true effects. The symmetric penalty does not."""
     omega = np.array([1.5, -1.0, 0.8, 0.0, 0.0, -1.2])
     theta = np.diag(np.linspace(-1.0, 0.5, 6))
     theta[0, 3], theta[4, 1] = 2.0, -1.5

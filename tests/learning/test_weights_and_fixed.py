@@ -1,4 +1,4 @@
-"""Weights are equivalent to repeated samples, and fixed interactions do not change."""
+"""A weight of 2 means the same as two equal samples. Fixed interactions do not change."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def test_everything_that_learns_again_keeps_them():
 
 
 def test_fixed_interactions_of_large_sets(tmp_path):
-    """The components of large sets must contain fixed interactions that are not zero."""
+    """Large sets are evaluated by components, in which fixed interactions link their items."""
     theta = np.diag(np.full(24, -0.2))
     data = simulated(24, 60, 1, base=0.6, sparsity=0.98).without_times()
     assert data.set_sizes.max() > 14

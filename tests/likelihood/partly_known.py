@@ -15,7 +15,7 @@ def completions(present, missing):
 
 
 def report(order, statements):
-    """Return the probability of the statements given the order of all items."""
+    """Return the probability of all statements, given the order in which all items arrived."""
     place = {item: at for at, item in enumerate(order)}
     factors = [p if place[a] < place[b] else 1.0 - p for a, b, p in statements]
     return float(np.prod(factors))
@@ -48,7 +48,7 @@ def log_p_at(theta, present, missing, t):
 
 
 def posterior(theta, present, missing, statements=()):
-    """Yield all orders of all completions with their posterior probabilities."""
+    """Yield all orders of all completions, each with its posterior probability."""
     total = log_p(theta, present, missing, statements)
     for T in completions(present, missing):
         for order in itertools.permutations(T):
@@ -58,6 +58,6 @@ def posterior(theta, present, missing, statements=()):
 
 
 def holding_means(theta, order):
-    """Return the mean times spent in the states of an order: the inverse exit rates."""
+    """Return the mean time in each state of an order: the inverse of the rate of leaving it."""
     states = [order[:at] for at in range(len(order) + 1)]
     return np.array([1.0 / (1.0 + reference.exit_rate(theta, R)) for R in states])

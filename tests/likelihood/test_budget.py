@@ -54,7 +54,7 @@ def work_that_fits(size, columns, *, timed=False):
     ],
 )
 def test_amounts_of_memory(text, amount):
-    """An amount of memory as text allows the same sets as the same number of bytes."""
+    """Memory that is given as text allows the same sets as the same number of bytes."""
     read = Budget(memory=text, work=1e300)
     assert Budget(memory=amount, work=1e300).exact_memory(0, 1) <= amount
     for size in range(41):
@@ -158,7 +158,7 @@ def test_the_limit_itself_fits_and_a_little_less_does_not():
 
 
 def test_few_interactions_make_a_set_cheaper():
-    """The cost depends on the number of items that interact with the set, not on n."""
+    """The cost of a set depends on the number of items that it interacts with, not on n."""
     n = 60
     dense = ref.random_theta(np.random.default_rng(1), n, 0.1)
     sparse = np.diag(dense.diagonal())
@@ -168,7 +168,7 @@ def test_few_interactions_make_a_set_cheaper():
     assert evaluate(dense, X, budget=budget, random_state=1).methods[0] == "relocation"
 
 
-# A regression test: for one item, the kernel raised "negative dimensions not allowed".
+# A regression test: for a set of one item, the kernel raised "negative dimensions not allowed".
 @pytest.mark.parametrize("S", [[], [1], [0, 2]])
 @pytest.mark.parametrize("times", [None, [1.0]])
 def test_tiny_sets_beyond_the_budget(S, times):

@@ -1,4 +1,4 @@
-"""Compare arrivals and orders by components with the lattice, closed forms and drawn orders."""
+"""Arrivals and orders by components: compare with lattices, closed forms and drawn orders."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_large_sets_obey_the_laws_of_orders():
     np.testing.assert_allclose(place.sum(axis=1), 1.0, rtol=0, atol=1e-8)
     np.testing.assert_allclose(place.sum(axis=0), 1.0, rtol=0, atol=1e-8)
     np.testing.assert_allclose(place @ np.arange(n), before.sum(axis=0), rtol=0, atol=1e-7)
-    # The last arrival is not later than the observation.
+    # All items arrive before the observation.
     assert history.arrival_mean.max() < history.time_mean
 
 
@@ -237,7 +237,7 @@ def test_lattice_and_components_agree_where_both_fit():
 
 
 def test_an_inaccurate_history_gives_way(monkeypatch):
-    """If the estimated error is too large, the lattice is used instead."""
+    """If the estimated error of components is too large, the lattice is used instead of them."""
     theta = sparse_theta(16)
     X = np.ones((1, 16), dtype=int)
     monkeypatch.setattr(ComponentHistory, "is_accurate", property(lambda _: False))

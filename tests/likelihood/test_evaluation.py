@@ -207,7 +207,7 @@ def test_labels_that_do_not_fit(rows, columns, message):
 
 
 def test_a_model_has_the_items_of_the_data_in_any_order():
-    """Items of models and tables are matched by label; a model with other items is refused."""
+    """Items of models and of tables are matched by their labels. Other items are an error."""
     model = Model([[0.2, 1.5], [0.0, -1.0]], ["A", "B"])
     data = pd.DataFrame([[1, 0], [1, 1]], columns=["B", "A"])
     turned = Model([[-1.0, 0.0], [1.5, 0.2]], ["B", "A"])

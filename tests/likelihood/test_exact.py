@@ -71,7 +71,8 @@ def log_p_of_equal_items(effect, n, k):
     """
     total = scipy.special.gammaln(k + 1)
     for a in range(k + 1):
-        # All absent items have the same rate: log D = log(1 + (n - a) exp(effect (a + 1))).
+        # If a items are present, each of the n - a absent items has the rate exp(effect (a + 1)).
+        # D is the total rate: log D = log(1 + (n - a) exp(effect (a + 1))).
         total += effect * (a + 1) if a < k else 0.0
         total -= np.logaddexp(0.0, math.log(n - a) + effect * (a + 1))
     return total
@@ -201,7 +202,7 @@ def test_the_empty_set_is_seen_before_anything_arrives():
 
 @pytest.mark.parametrize("k", [*LAYOUTS, 16])
 def test_no_effects_and_equal_rates_have_a_closed_form(k):
-    """With equal rates w and no effects, p(S) is k! times the probability of any order."""
+    """If all items have the rate w and there are no effects, p(S) is k! times p of any order."""
     n, w = 20, 0.3
     theta = np.zeros((n, n))
     np.fill_diagonal(theta, math.log(w))

@@ -19,7 +19,7 @@ from sequela.questions import pseudo_times
 
 
 def problem(dense):
-    """Return a dense or sparse theta, sets of up to 18 items, and the distinct sets."""
+    """Return a theta (dense or sparse), samples of up to 18 items, and their distinct sets."""
     rng = np.random.default_rng(3)
     n = 20
     theta = rng.normal(0.0, 0.3, (n, n)) if dense else np.zeros((n, n))

@@ -28,7 +28,7 @@ from sequela.likelihood import evaluate, log_likelihood, sequence_log_likelihood
 
 
 def answers(*expressions):
-    """Evaluate expressions in a fresh process; return floats, or "refused" for an InputError."""
+    """Evaluate expressions in a new process; return floats, or "refused" for an InputError."""
     body = "".join(
         textwrap.dedent(
             f"""
@@ -72,7 +72,7 @@ def test_sequences_with_exit_rates_beyond_1e16(log_rate, t, sigma):
 
 
 def test_sampled_sets_with_exit_rates_beyond_1e16():
-    """Metropolis-Hastings at a known time uses the same kernel as the sequences above."""
+    """Sampling at a known time uses the same kernel as the sequences of the test above."""
     theta = np.diag([0.0, -0.3, 40.0])
     (value,) = answers(
         "evaluate(np.diag([0.0, -0.3, 40.0]), [[1, 1, 0]], times=[1.0], method='metropolis', "

@@ -14,8 +14,8 @@ from sequela.likelihood.objective import Objective
 from sequela.observation import Exponential
 from sequela.settings import Settings
 
-# Statistical checks have fixed seeds. With a random seed, each comparison would fail for a correct
-# program with this probability.
+# The seeds of statistical checks are fixed. If they were random, each comparison would fail with
+# this probability although the program is correct.
 FALSE_ALARM = 1e-5
 
 NOTHING_FITS = Budget(work=1.0)
@@ -105,7 +105,7 @@ def test_rates_out_of_range_are_an_infinite_loss(entry):
 
 
 def test_one_set_out_of_range_is_enough():
-    """The rate of item 1 is out of range in samples with item 0, but not in the others."""
+    """The rate of item 1 is out of range only in samples that have item 0."""
     theta = np.zeros((3, 3))
     theta[0, 1], theta[1, 1] = 400.0, 400.0
     assert np.isfinite(objective_of(table(3, [2], [])).evaluate(theta)[0])
@@ -115,7 +115,7 @@ def test_one_set_out_of_range_is_enough():
 @pytest.mark.parametrize("entry", [-600.0, -800.0, -2000.0])
 @pytest.mark.parametrize("where", [(0, 1), (1, 1), (2, 2)])
 def test_rates_below_every_double_are_in_range(entry, where):
-    """Rates that underflow to 0 still have correct logarithms."""
+    """Rates that are too small for a double are in range: their logarithms are still correct."""
     theta = ref.random_theta(np.random.default_rng(1), 3)
     theta[where] = entry
     sets = [[0, 1], [0], []]
@@ -251,7 +251,7 @@ def test_the_effective_share_falls_with_the_distance(model):
 
 
 def test_new_orders_carry_the_loss_along(model):
-    """A new draw causes no jump of the loss, and all orders have the same weight again."""
+    """After a new draw, the loss is unchanged, and all orders have the same weight again."""
     start, near, X = model
     objective = sampled(X)
     objective.draw(start, kept=20)

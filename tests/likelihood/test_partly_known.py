@@ -44,7 +44,7 @@ def check(theta, data, value_of, stop_rate=1.0):
 @quick
 @given(rows(1, 8), st.sampled_from([0.0, 0.5, 0.8, 1.0]), st.integers(0, 2**31))
 def test_missing_cells_are_summed_over(row, sparsity, seed):
-    """Compare the value and all entries of the gradient, for any set of missing items."""
+    """Compare the value and all entries of the gradient, whichever items are missing."""
     rng = np.random.default_rng(seed)
     theta = reference.random_theta(rng, len(row), sparsity=sparsity)
     stop_rate = float(rng.uniform(0.5, 2.0))

@@ -147,7 +147,7 @@ def test_a_set_of_seven_of_eight_items_agrees(observation):
 @settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 8))
 def test_stages_agree_with_powers_of_the_resolvent(seed, n):
-    """For a shape that is an integer, p is an entry of the matrix (1 - Q / rate)^(-shape)."""
+    """If the shape is an integer, p is an entry of a power of a matrix, (1 - Q / rate)^(-shape)."""
     rng = np.random.default_rng(seed)
     theta = small_theta(rng, n)
     S = [i for i in range(n) if rng.random() < 0.8]

@@ -64,7 +64,7 @@ def works(plan, parameters):
 
 @st.composite
 def problems(draw):
-    """Draw a sparse or dense model, sets of its items, and a budget that fits some of them."""
+    """Draw a sparse or dense model, sets of its items, and a budget that allows some of them."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n = draw(st.integers(2, 9))
     theta = ref.random_theta(rng, n, 0.5, draw(st.sampled_from([0.0, 0.5, 0.9, 1.0])))

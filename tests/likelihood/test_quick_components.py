@@ -79,7 +79,7 @@ def test_the_times_follow_the_posterior():
 
 
 def resolvent(rates, exits, z, k):
-    """Return the Laplace transform of the last state at z, as the solution of a linear system."""
+    """Return the Laplace transform at z of the probability of the last state, by a linear solve."""
     states = 1 << k
     generator = np.zeros((states, states), dtype=complex)
     for R in range(states):

@@ -109,7 +109,7 @@ def test_orders_in_exact_proportion_give_the_exact_answer(case):
     columns = Parameters(other, Exponential(rate)).columns(S)
     log_weights = np.stack([drawn.log_weights(columns, chain) for chain in range(len(orders))])
     # Each order is listed once. To count it as often as a sampler would draw it, multiply its
-    # weight by its posterior share times the number of orders.
+    # weight by its posterior probability and by the number of orders.
     corrected = log_weights + np.log(share * share.size)
     found = drawn.weigh(corrected)
     assert found.log_p == pytest.approx(ref.log_p_set(other, S, stop_rate=rate), abs=1e-9)

@@ -16,8 +16,8 @@ from sequela import Budget, Dataset, Model, Sampling
 from sequela.likelihood import evaluate, sample_posteriors
 from sequela.observation import Exponential
 
-# Statistical checks have fixed seeds. With a random seed, each comparison would fail for a correct
-# program with this probability.
+# The seeds of statistical checks are fixed. If they were random, each comparison would fail with
+# this probability although the program is correct.
 FALSE_ALARM = 1e-5
 quick = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 NOTHING_FITS = Budget(work=1.0)
@@ -166,7 +166,7 @@ def test_times_of_the_data_are_not_used():
 
 
 def assert_standard_normal(z, chains, what):
-    """Test the mean and the sum of squares of the normal scores of z, as in test_sampled."""
+    """Test the mean and the sum of squares of the normal scores of z: see test_sampled."""
     scores = scipy.stats.norm.ppf(scipy.stats.t.cdf(np.array(z), chains - 1))
     mean = scores.sum() / math.sqrt(scores.size)
     assert 2 * scipy.stats.norm.sf(abs(mean)) > FALSE_ALARM, f"{what} is biased: {mean:.1f} sigma"

@@ -1,12 +1,13 @@
 """Compare sampled sets with exact ones: the values and their reported standard errors.
 
-Statistical checks have fixed seeds. With a random seed, each comparison would fail for a correct
-program with probability FALSE_ALARM.
+The seeds of statistical checks are fixed. If they were random, each comparison would fail with
+probability FALSE_ALARM although the program is correct.
 
-Let z be the difference from the exact value, divided by its standard error. With C chains, z has a
-t distribution with C - 1 degrees of freedom, so its normal score norm.ppf(t.cdf(z)) is N(0, 1). The
-sum of the scores of M seeds is then N(0, M). The sum of their squares is chi-square with M degrees
-of freedom. Only one number per seed is used, because the numbers of one run depend on each other.
+Let z be the difference from the exact value, divided by its standard error. If there are C chains,
+z has a t distribution with C - 1 degrees of freedom, so its normal score norm.ppf(t.cdf(z)) has the
+distribution N(0, 1). The sum of the scores of M seeds then has the distribution N(0, M), and the
+sum of their squares a chi-square distribution with M degrees of freedom. Only one number per seed
+is used, because the numbers of one run depend on each other.
 """
 
 from __future__ import annotations
@@ -248,7 +249,7 @@ def exchangeable(n, effect):
 
 
 def log_p_exchangeable(theta, k):
-    """Return log p of k exchangeable items: k! times the probability of any order."""
+    """Return log p of k exchangeable items, where p is k! times the probability of any order."""
     return scipy.special.gammaln(k + 1) + ref.log_p_sequence(theta, list(range(k)))
 
 
@@ -302,7 +303,7 @@ def log_p_one_pair(theta, k, i, j):
 
 @pytest.mark.parametrize("effect", [-1.5, 1.5])
 def test_sets_of_40_items_against_an_integral(effect):
-    """The value and one derivative are right for sets with 2^40 states and one interaction."""
+    """Test the value and one derivative for a set of 40 items, of which only two interact."""
     k, n, i, j = 40, 50, 3, 30
     theta = np.diag(np.random.default_rng(4).normal(-0.5, 0.4, n))
     theta[j, j] = -1.0 - effect
@@ -411,8 +412,8 @@ def test_extreme_theta_is_finite(method, seed):
     assert np.isfinite(found.gradient).all()
 
 
-# A regression test: the result was NaN without an error. Each log-rate was within its limit of 600,
-# but the weights in a row of `relocate` are products of four rates.
+# A regression test: the result was NaN, and there was no error. Each log-rate was within its limit
+# of 600, but the weights in a row of `relocate` are products of four rates.
 @pytest.mark.parametrize("effect", [-30.0, -20.0])
 def test_strong_inhibition_is_finite_or_refused(effect):
     theta = exchangeable(12, effect)
@@ -425,7 +426,8 @@ def test_strong_inhibition_is_finite_or_refused(effect):
 
 
 # A regression test, like test_samplers.test_informed_proposals_with_one_very_fast_item. For
-# fast = 40 the gradient was uninitialised memory, the same in all chains. For fast = 60 it was NaN.
+# fast = 40 the gradient came from uninitialised memory, which was the same in all chains. For
+# fast = 60 it was NaN.
 @pytest.mark.parametrize("fast", [30.0, 40.0, 60.0])
 def test_a_very_fast_item_by_metropolis(fast):
     theta = np.array([[0.0, 0.3], [0.0, fast]])

@@ -1,7 +1,7 @@
-"""Compare the kernels that draw orders, and their sums, with the enumeration of all orders.
+"""The kernels that draw orders, and their sums: compare with an enumeration of all orders.
 
-Statistical checks have fixed seeds. With a random seed, each check would fail for a correct program
-with probability FALSE_ALARM.
+The seeds of statistical checks are fixed. If they were random, each check would fail with
+probability FALSE_ALARM although the program is correct.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NEVER = np.iinfo(np.int64).max
 
 
 class Case:
-    """One set and one theta, kept as the arrays that the kernels take; methods call the kernels."""
+    """One set and one theta, with the arrays that kernels need. The methods call the kernels."""
 
     def __init__(self, theta, S, stop_rate=1.0):
         self.theta = theta
@@ -46,7 +46,7 @@ class Case:
         self.shape = (self.k + 1, self.columns.n_columns + 1)
 
     def relocate(self, order, rng, *, block, burn_in=0, sweeps=0, every=NEVER, keep=0):
-        """Return the sum G of gradients, the number of its terms, and the first `keep` orders."""
+        """Return the sum G of gradients, the number of terms of G, and the first `keep` orders."""
         G = np.zeros(self.shape)
         kept = np.full((keep, self.k), -1, dtype=np.int64)
         terms = relocate(G, kept, order, self.arrays, block, burn_in, sweeps, every, rng)
@@ -62,7 +62,7 @@ class Case:
         return order, self._log_q(order, False, rng)
 
     def log_q_of(self, order):
-        """Return the log of the proposal probability Q of an order, by the kernel."""
+        """Return log Q of an order, where Q is its proposal probability, by the kernel."""
         return self._log_q(order, True, np.random.default_rng(0))
 
     def _log_q(self, order, given, rng):
@@ -116,12 +116,12 @@ def dense_case(k, n=None, scale=1.0, seed=0, sparsity=0.0):
 @pytest.mark.parametrize("k", [2, 3, 4, 5])
 @pytest.mark.parametrize("sparsity", [0.0, 0.8])
 def test_a_block_of_all_items_is_an_exact_draw(k, sparsity):
-    """After one step from any order, all k! orders have their probabilities (chi-square test)."""
+    """After one step, orders have exactly their posterior distribution (chi-square test)."""
     case = dense_case(k, sparsity=sparsity, seed=4)
     rng = np.random.default_rng(k)
     counts = collections.Counter()
     for _ in range(6000):
-        order = np.arange(k)  # always from the same order: the distribution must not depend on it
+        order = np.arange(k)  # the start is always the same: it must not matter
         case.relocate(order, rng, block=k, burn_in=1)
         counts[case.items(order)] += 1
     if k > 2:
@@ -134,7 +134,7 @@ def test_a_block_of_all_items_is_an_exact_draw(k, sparsity):
 @pytest.mark.parametrize(("k", "block"), [(4, 2), (4, 3), (5, 2), (5, 3), (5, 4)])
 @pytest.mark.parametrize("sparsity", [0.0, 0.8])
 def test_relocation_leaves_the_posterior_as_it_is(k, block, sparsity):
-    """After an exact draw and one sweep of small blocks, the order is still an exact draw."""
+    """One sweep with small blocks does not change the distribution of exact draws."""
     case = dense_case(k, sparsity=sparsity, seed=5)
     rng = np.random.default_rng([k, block])
     counts = collections.Counter()
@@ -165,7 +165,7 @@ def test_relocation_finds_the_posterior_from_afar(k, block):
 @quick
 @given(cases(), st.integers(0, 2**32))
 def test_a_block_of_all_items_gives_the_exact_gradient(case, seed):
-    """If a block has all items, nothing is held fixed, so the gradient has no sampling error."""
+    """If the block has all items, the kernel sums over all orders, without sampling error."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(case.k)
     G, terms, _ = case.relocate(order, rng, block=8, sweeps=3, every=1)
@@ -175,7 +175,7 @@ def test_a_block_of_all_items_gives_the_exact_gradient(case, seed):
 
 
 def conditional_gradient(case, order, free):
-    """Return the mean gradient if only the places of the `free` items in `order` are random."""
+    """Return the mean gradient over all orders in which only the `free` items change places."""
     chain = [i for i in order if i not in free]
     orders = [
         sigma
@@ -196,7 +196,10 @@ def conditional_gradient(case, order, free):
 @pytest.mark.parametrize(("k", "block"), [(3, 2), (4, 2), (5, 2), (5, 3)])
 @pytest.mark.parametrize("sparsity", [0.0, 0.7])
 def test_every_term_is_the_expectation_given_the_chain(k, block, sparsity):
-    """The first term is the mean gradient for one of the possible blocks, by enumeration."""
+    """A term of the sum is the mean gradient, over the places of the items of a random block.
+
+    Compare it with the enumeration for each possible block: one of them must agree.
+    """
     case = dense_case(k, seed=7, sparsity=sparsity)
     rng = np.random.default_rng([k, block])
     seen = set()
@@ -213,7 +216,7 @@ def test_every_term_is_the_expectation_given_the_chain(k, block, sparsity):
         best = min(gaps, key=gaps.get)
         assert gaps[best] < 1e-12
         seen.add(best)
-    if block < k - 1:  # if only one item is not in the block, all blocks have the same term
+    if block < k - 1:  # if one item is outside, all blocks have the same term
         assert len(seen) > 1  # blocks are chosen at random
 
 
@@ -243,7 +246,7 @@ def test_orders_are_kept_after_every_sweep_but_burn_in():
     )
     np.testing.assert_array_equal(np.sort(kept, axis=1), np.tile(np.arange(6), (5, 1)))
     np.testing.assert_array_equal(kept[-1], order)
-    # Storing the draws does not change them. If the array is full, only the first draws are stored.
+    # The draws do not depend on how many of them are stored. The first ones are stored.
     _, _, fewer = case.relocate(
         again, np.random.default_rng(1), block=3, burn_in=2, sweeps=5, keep=2
     )
@@ -286,12 +289,12 @@ def test_informed_proposals_of_two_items_are_always_accepted(case, seed):
     _, accepted = case.metropolis(
         np.arange(2), np.random.default_rng(seed), informed=True, draws=200, burn_in=5
     )
-    # A ratio of 1 is sometimes computed as 1 - 1e-16; this changes one draw in 1e16.
+    # A probability of 1 is sometimes computed as 1 - 1e-16, so one in 1e16 proposals is rejected.
     assert accepted == 200
 
 
 def test_informed_proposals_of_three_items_are_not_always_accepted():
-    """So the test above would fail if the acceptance probability were wrong."""
+    """For three items some proposals are rejected. So the acceptance probability matters."""
     _, accepted = dense_case(3).metropolis(
         np.arange(3), np.random.default_rng(1), informed=True, draws=500
     )
@@ -331,9 +334,9 @@ def test_one_draw_of_metropolis_is_the_gradient_of_its_order(informed):
         np.testing.assert_allclose(case.gradient(G), expected, rtol=0, atol=1e-12)
 
 
-# A regression test: `propose_informed` subtracted the rate of an item from a sum that contained it.
-# For rates above exp(37) the difference was 0 or negative, log Q was NaN, no proposal was accepted,
-# and G was filled from uninitialised memory.
+# A regression test: `propose_informed` subtracted the rate of an item from a sum that contained
+# this rate. For rates above exp(37) the difference was 0 or negative. Then log Q was NaN, no
+# proposal was accepted, and G was filled from uninitialised memory.
 @pytest.mark.parametrize("fast", [36.0, 40.0, 60.0])
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_informed_proposals_with_one_very_fast_item(fast, place):
@@ -411,7 +414,7 @@ def test_first_orders_are_those_of_independent_items(t):
 @pytest.mark.parametrize("informed", [True, False])
 @pytest.mark.parametrize("t", [np.nan, 0.7])
 def test_a_resumed_chain_keeps_its_distribution(informed, t):
-    """After one step from exact draws, orders are still exact draws (false alarm 1e-6)."""
+    """One step of a resumed chain does not change the distribution of exact draws."""
     case = dense_case(4)
     rng = np.random.default_rng(8)
     orders = case.exact_orders()

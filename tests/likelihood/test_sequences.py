@@ -1,4 +1,4 @@
-"""Compare complete, marginal and timed sequences with eqs. (4) to (6) and the closed form."""
+"""Complete, marginal and timed sequences: compare with eqs. (4) to (6) and a closed form."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def mp_log_p_chain(theta, sigma, t):
     """Return log p(sigma | t) in mpmath by partial fractions, as a sum over the exit rates.
 
     `reference.mp_log_p_sequence_given_time` is a difference of two CDFs. If an exit rate times t is
-    above 1e5, both are equal to 1 in 12,800 digits. This function subtracts nothing from 1.
+    above 1e5, the two CDFs are equal to 1 in 12,800 digits, so their difference is lost. This
+    function does not compute such differences.
     """
 
     def log_p():
@@ -132,7 +133,7 @@ def test_timed_gradient_against_differences_in_mpmath(model, t):
             up, sigma, t
         ) - ref.mp_log_p_sequence_given_time(down, sigma, t)
         width = up[i, j] - down[i, j]
-        # The tolerance is needed because the reference function rounds its result to a double.
+        # The reference function rounds its results to doubles, so the difference is not precise.
         assert gradient[i, j] == pytest.approx(difference / width, rel=1e-5, abs=1e-7)
 
 
@@ -199,7 +200,7 @@ def test_all_complete_sequences_add_up_to_one():
 
 
 def test_mean_over_many_sequences_of_different_lengths():
-    """There are more sequences than blocks of work, and some sequences are empty."""
+    """The value and the gradient are means over 45 sequences, of which some are empty."""
     rng = np.random.default_rng(5)
     n = 9
     theta = ref.random_theta(rng, n, 0.8)
@@ -232,15 +233,16 @@ def test_time_zero_with_nothing_is_certain():
 
 
 def waiting_model(steps, fast):
-    """Return a theta with exit rate fast + 1 before each of `steps` arrivals, and 1 after them.
+    """Return a theta of which a sequence of `steps` arrivals has a closed form.
 
-    P(sequence | t) is then the product of the rates of the arrivals, times exp(-t)
-    P(Gamma(steps) < fast t) / fast^steps, for any length. One more item, which never arrives, keeps
-    the exit rate constant: its rate grows with each arrival, and falls to 1 after the last one.
+    The exit rate is fast + 1 before each arrival, and 1 after the last one. P(sequence | t) is then
+    the product of the rates of the arrivals, times exp(-t) P(Gamma(steps) < fast t) / fast^steps.
+    One more item, which does not arrive, keeps the exit rate constant: its rate grows with each
+    arrival, and falls to 1 after the last one.
     """
     n = steps + 1
     theta = np.zeros((n, n))
-    others = n - 1  # the item that never arrives
+    others = n - 1  # the item that does not arrive
     outside = fast + 1.0 - np.arange(steps, 0, -1.0)
     theta[others, others] = math.log(outside[0])
     for a in range(steps - 1):
@@ -264,9 +266,9 @@ def test_sequences_at_known_times_have_a_closed_form(steps, late):
     assert value == pytest.approx(log_waiting(steps, fast, t), rel=1e-11)
 
 
-# A regression test: `contour.transient_chain` ended the integral where exp(-spread u^2) was small,
-# but along the parabola another factor can grow nearly as fast if many exit rates are far above the
-# smallest one. The error of log p was 4e-8 at 30 steps, 3e-6 at 50 and 5e-4 at 200.
+# A regression test: `contour.transient_chain` ended the integral along a parabola where the factor
+# exp(-spread u^2) was small. But if many exit rates are far above the smallest one, another factor
+# can grow nearly as fast. The error of log p was 4e-8 for 30 steps, 3e-6 for 50 and 5e-4 for 200.
 # Metropolis-Hastings at known times uses the same function.
 @pytest.mark.parametrize("steps", [30, 50, 100, 200, 400])
 @pytest.mark.parametrize("late", [0.9, 1.3])
@@ -328,7 +330,7 @@ def test_labels_of_a_frame_and_of_items():
 
 
 def test_items_in_another_order_than_the_frame():
-    """Rows and columns of the gradient have the order of `items`, not of the table theta."""
+    """The rows and columns of the gradient are sorted like `items`, not like the table theta."""
     theta = ref.random_theta(np.random.default_rng(8), 3, 1.0)
     frame = pd.DataFrame(theta, index=list("ABC"), columns=list("ABC"))
     value, gradient = sequence_log_likelihood(

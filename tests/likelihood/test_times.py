@@ -1,4 +1,4 @@
-"""Compare sets at known times with the matrix exponential, mpmath, and sums of positive terms."""
+"""Sets at known times: compare with matrix exponentials, mpmath, and sums of positive terms."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def at_time(theta, S, t):
 
 
 def assert_relative(found, expected, rtol):
-    """Compare each entry with a tolerance relative to the larger of 1 and its size."""
+    """Compare entries. The tolerance is rtol times the size of an entry, and at least rtol."""
     np.testing.assert_array_less(
         np.abs(found - expected), rtol * np.maximum(1.0, np.abs(expected)), strict=False
     )
@@ -56,9 +56,9 @@ def extreme(draw, largest_n=3):
 
 
 def uniformised(theta, S, t):
-    """Return log p(S | t) as a Poisson mixture of powers of one stochastic matrix.
+    """Return log p(S | t) by uniformisation: a Poisson mixture of powers of a stochastic matrix.
 
-    All terms are positive, so no digits are lost for sets of any size. The number of terms grows
+    All terms are positive, so no digits cancel, for sets of any size. The number of terms grows
     with the largest exit rate times t.
     """
     S = sorted(S)
@@ -133,7 +133,7 @@ def test_larger_sets_against_uniformisation(k, t):
 
 @pytest.mark.parametrize("k", [7, 10])
 def test_gradient_of_larger_sets_along_random_directions(k):
-    """The gradient agrees with central differences of `uniformised`, which loses no digits."""
+    """Compare the gradient with central differences of `uniformised`, in which no digits cancel."""
     rng = np.random.default_rng(k)
     n, S, t, step = k + 2, range(k), 0.9, 1e-5
     theta = ref.random_theta(rng, n, 0.5, sparsity=0.3)
@@ -147,7 +147,10 @@ def test_gradient_of_larger_sets_along_random_directions(k):
 @pytest.mark.parametrize("k", [8, 12])
 @pytest.mark.parametrize("slow", [-6.0, -2.0])
 def test_fast_arrivals_and_then_a_long_wait(k, slow):
-    """Item 0 slows all others. So exit rates form two clusters, which is hard for the contour."""
+    """Item 0 slows all other items, so the exit rates form two clusters.
+
+    Such rates are difficult for the contour integral of the kernel.
+    """
     theta = np.zeros((k + 4, k + 4))
     np.fill_diagonal(theta, np.linspace(0.5, 1.5, k + 4))
     theta[0] = slow
@@ -159,7 +162,7 @@ def test_fast_arrivals_and_then_a_long_wait(k, slow):
 
 @pytest.mark.parametrize("t", [1e-3, 0.5, 3.0, 40.0])
 def test_independent_items_have_a_closed_form(t):
-    """For independent items p(S | t) is a product; here n is above 64 and all rates differ."""
+    """If items are independent, p(S | t) is a product. Test 80 items with different rates."""
     n, S = 80, [0, 5, 63, 64, 65, 79]
     log_w = np.linspace(-4.0, 1.0, n)
     w = np.exp(log_w)
@@ -172,7 +175,7 @@ def test_independent_items_have_a_closed_form(t):
 
 
 def test_it_integrates_to_the_marginal_likelihood():
-    """The integral of exp(-t) p(S | t) over t is p(S), eq. (1), which uses another kernel."""
+    """By eq. (1), p(S) is the integral of exp(-t) p(S | t) over t. Another kernel computes p(S)."""
     theta = ref.random_theta(np.random.default_rng(3), 6, 0.8)
     S = [0, 2, 3, 5]
     nodes, weights = np.polynomial.laguerre.laggauss(60)
@@ -213,7 +216,7 @@ def test_huge_theta_is_right(model, t):
 
 
 def test_a_chain_that_lingers_where_it_should_not():
-    """In doubles, differences of exit rates lose digits, and the value would be wrong by 13%."""
+    """Digits of differences of exit rates cancel: with doubles, the value would be 13% wrong."""
     theta = np.array([[25.0, 0.0, 30.0], [0.0, -20.0, -28.0], [-30.0, 4.5, 24.3]])
     for S in ([0, 1], [0, 1, 2]):
         value, gradient = at_time(theta, S, 0.5)
@@ -227,7 +230,7 @@ def test_a_chain_that_lingers_where_it_should_not():
 def test_large_sets_that_doubles_cannot_hold_are_refused(want_gradient):
     n = LARGEST_CAREFUL_SET + 2
     theta = np.diag(np.linspace(-3.0, 3.0, n))
-    theta[-1, -1] = 30.0  # this item is absent in spite of its rate of e^30
+    theta[-1, -1] = 30.0  # this item is absent, although its rate is e^30
     theta[0, -1] = 1e-9
     X = table(n, range(n - 1))
     with pytest.raises(InputError, match="rates times the time are too large"):
@@ -248,11 +251,11 @@ def test_the_careful_arithmetic_agrees_with_doubles_where_these_are_right():
 
 @pytest.mark.parametrize("t", [1e-250, 1e-100, 1e-20])
 def test_tiny_times(t):
-    """For small t, p(S | t) is t^k times a constant that does not depend on t."""
+    """If t is small, p(S | t) is t^k times a number that does not depend on t."""
     theta = ref.random_theta(np.random.default_rng(2), 4, 1.0)
     for S in ([], [1], [0, 3], [0, 1, 2, 3]):
         value, gradient = at_time(theta, S, t)
-        # Times spent in states are of the order of t, so only arrivals contribute to the gradient.
+        # The times in all states are tiny, so only rates of arrivals contribute to the gradient.
         near = ref.mp_log_p_set_given_time(theta, S, 1e-20)
         assert value - len(S) * math.log(t) == pytest.approx(
             near - len(S) * math.log(1e-20), abs=1e-9
@@ -269,8 +272,8 @@ def test_the_full_set_is_certain_in_the_end(t):
     np.testing.assert_allclose(gradient, 0.0, atol=1e-9)
 
 
-# A regression test, like test_exact.test_tiny_rates_of_observation: because of a subtraction, the
-# exit rate of the full set was 2e-16 instead of 0. Multiplied by 1e9, this is not negligible.
+# A regression test, like test_exact.test_tiny_rates_of_observation: the exit rate of the full set
+# was computed by subtraction, and was 2e-16 instead of 0. Multiplied by a time of 1e9, this matters.
 @pytest.mark.parametrize("t", [1e9, 1e12])
 def test_the_full_set_is_certain_after_a_very_long_time(t):
     theta = np.full((3, 3), -0.3)
@@ -289,8 +292,8 @@ def test_huge_gradients_have_small_relative_errors(outside):
         np.testing.assert_allclose(gradient, expected, rtol=1e-10, atol=1e-4)
 
 
-# A regression test: the result was NaN if all exit rates were above 1e16 / t. In the difference of
-# the tilt and the smallest exit rate, the tilt was lost by rounding.
+# A regression test: the result was NaN if all exit rates were above 1e16 / t. The kernel added its
+# number `tilt` to the exit rates, and `tilt` was lost by rounding.
 @pytest.mark.parametrize(
     ("outside", "effect", "t"), [(30.0, 0.0, 1e3), (30.0, 30.0, 1e4), (40.0, 0.0, 1.0)]
 )
@@ -307,7 +310,7 @@ def test_exit_rates_beyond_1e16(outside, effect, t):
 @pytest.mark.parametrize("S", [[], [1]])
 @pytest.mark.parametrize("gradient", [False, True])
 def test_rates_times_a_time_beyond_every_double_are_refused(S, gradient):
-    """exp(500) * 1e200: even the logarithm of the probability is beyond the range of a double."""
+    """At a rate of exp(500) and a time of 1e80, log p is finite; at 1e200 no double can hold it."""
     theta = np.diag([500.0, 0.0])
     assert np.isfinite(evaluate(theta, table(2, S), times=[1e80], gradient=gradient).value)
     with pytest.raises(InputError, match=r"at time 1e\+200 cannot be computed"):
