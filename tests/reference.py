@@ -208,7 +208,7 @@ def hypoexponential_cdf(y: float, rates: Sequence[float]) -> float:
 
 def _mp_hypoexponential_cdf(y: float, rates: Sequence[Any]) -> Any:
     """Return F_HEXP of section 4.2 at the working precision, for distinct rates."""
-    if not rates:  # the empty sum: T_0 = 0 is before every y > 0
+    if not rates:  # an empty sum is 0, which is below every y > 0
         return mp.mpf(y > 0)
     if 0 in rates:
         return mp.mpf(0)
@@ -387,7 +387,7 @@ def _separated(rates: Sequence[Any]) -> list[Any]:
 
 
 def _until_stable(evaluate: Callable[[], Any], digits: int = 70) -> Any:
-    """Evaluate with more and more digits until two results agree to the given number of digits."""
+    """Evaluate with more and more digits until two results agree to `digits` digits."""
     previous = mp.nan
     for doubling in range(8):
         with mp.workdps((digits + 30) * 2**doubling):
@@ -449,8 +449,8 @@ def mp_gradient_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) ->
     places = max(int(mp.ceil(mp.log10(highest))), 0) if highest > 0 else 0
     digits = 50 + 2 * places
     gradient = np.zeros((n, n))
-    # Only subsets of S are visited, so in the row of an item outside S only the diagonal entry has
-    # an effect.
+    # Only subsets of S are visited. So if an item is not in S, its row of theta has no effect,
+    # except for the diagonal entry.
     for i, j in itertools.product(range(n), range(n)):
         if i in S or i == j:
             with mp.workdps(digits + 100):

@@ -20,7 +20,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # A package may import from packages above it in this list, never from packages below it.
 ROOMS = [
     {"support"},  # errors, files, threads, seeds, compilation
-    {"kernels"},  # compiled code over arrays
+    {"kernels"},  # compiled functions of arrays
     {"data"},  # data sets and readers
     {"observation_times", "observation_effects"},  # kinds of observation
     {"observation"},  # distributions of the observation time
@@ -28,7 +28,7 @@ ROOMS = [
     {"model"},  # theta, its labels, its observation
     {"samples"},  # data read for a model
     {"budget"},  # the largest cost of an exact evaluation
-    {"settings"},  # how answers are computed
+    {"settings"},  # how answers are computed: budget, draws, seed, threads
     {"likelihood"},
     {"simulation"},
     {"learning"},
@@ -51,9 +51,9 @@ def module_name(path):
 
 
 def imports(path):
-    """Return the modules of sequela that a file imports anywhere, also inside functions.
+    """Return all modules of sequela that a file imports, including imports inside functions.
 
-    Each is a tuple of names; ``from a import b`` counts as a.b, because b may be a module.
+    Each module is a tuple of names. ``from a import b`` gives a.b, because b may be a module.
     """
     package = module_name(path) if path.name == "__init__.py" else module_name(path)[:-1]
     found = []
@@ -173,7 +173,7 @@ def test_nothing_prints():
 
 
 def modules_after(statement):
-    """Return the modules that a new interpreter has loaded after `statement`."""
+    """Return the modules that a new Python process has loaded after it ran `statement`."""
     script = f"import sys\n{statement}\nprint('\\n'.join(sys.modules))"
     done = subprocess.run(  # noqa: S603 - our own script
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
@@ -308,7 +308,7 @@ def parameters(function):
     return len([name for name in named if name not in ("self", "cls")]) + len(others)
 
 
-# Every hyperparameter of a scikit-learn estimator is an argument of its constructor.
+# These files have scikit-learn estimators, whose constructors have one argument per hyperparameter.
 ESTIMATORS = {"learner.py", "cross_validation.py"}
 
 
@@ -330,7 +330,7 @@ def test_the_rate_of_the_observation_has_one_home():
 
 
 def test_learning_draws_no_orders_and_sums_no_sets():
-    """Learning may import only one module of kernels: `newton`, which its solver uses."""
+    """The package `learning` may import only one module of kernels: `newton`, for its solver."""
     for path in FILES:
         if "learning" in path.parts:
             kernels = {name[2] for name in imports(path) if name[:2] == ("sequela", "kernels")}

@@ -1,4 +1,4 @@
-"""Models: theta is read-only and has labels."""
+"""Models: theta, which is read-only, its labels, and what can be used as a model."""
 
 import json
 

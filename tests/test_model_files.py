@@ -101,7 +101,7 @@ def test_the_name_is_kept(tmp_path, name, kind):
 
 
 def test_the_file_is_open(tmp_path):
-    """NumPy can read the file without pickle, and its array `meta` is JSON."""
+    """The format is open: NumPy reads the file without pickle, and the array `meta` is JSON."""
     small({"seed": 7}, rate=2.0).save(tmp_path / "m.npz")
     with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
         assert sorted(file.files) == ["meta", "theta"]
@@ -322,7 +322,7 @@ def test_an_old_file_has_the_rate_of_its_metadata(tmp_path):
     found = Model.load(tmp_path / "m.npz")
     assert found.observation == Exponential(2.0)
     assert found.metadata == {"penalty": 0.01}
-    # If the model is saved again, the file has the current version and the same content.
+    # If the model is saved again, the new file has the current format and the same content.
     found.save(tmp_path / "again.npz")
     again = Model.load(tmp_path / "again.npz")
     assert same(again, found)

@@ -1,7 +1,7 @@
 """Test each kind of observation, and that all functions use the observation of the model.
 
-The rate of observation is part of the model. If a function had its own rate with a default of 1, it
-would give wrong answers for a model that was learned with another rate.
+The rate of observation is part of the model. If a function had an argument for it with a default of
+1, its answers would be wrong for a model that was learned with another rate.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def test_it_is_an_observation(observation):
 
 
 def integral(observation, power):
-    """Return the integral of t^power times the density, where t is in units of the mean time."""
+    """Return the integral of t^power times the density, if the unit of t is the mean time."""
     unit = observation.mean_time
     value, _ = scipy.integrate.quad(
         lambda t: t**power * math.exp(observation.log_density(t * unit)) * unit, 0.0, np.inf
@@ -163,7 +163,7 @@ def test_rates_that_are_none(rate):
 
 @pytest.mark.parametrize("rate", [2, np.int64(2), np.float32(2.0), 2.0])
 def test_rates_are_numbers_of_python(rate):
-    """Parameters are plain numbers, so that they can be written to files."""
+    """The parameters of kinds are numbers of Python, so that they can be written to files."""
     assert type(Exponential(rate).rate) is float
     assert Exponential(rate) == Exponential(2.0)
     assert Exponential(rate).to_json() == {"kind": "exponential", "rate": 2.0}
@@ -316,7 +316,7 @@ def data(model):
 
 @pytest.fixture(scope="module")
 def p(theta):
-    """Return the exact probabilities of all sets; they differ clearly from those at rate 1."""
+    """Return the exact probabilities of all sets. At rate 1 they would be clearly different."""
     found = ref.set_distribution(theta, stop_rate=RATE)
     assert np.abs(np.log(found / ref.set_distribution(theta))).max() > 0.5
     return found
@@ -471,7 +471,7 @@ def test_a_rate_and_slower_items_have_times_in_proportion(pair):
 
 @pytest.mark.parametrize("rate", [0.01, 2.0, 300.0])
 def test_a_rate_and_slower_items_draw_the_same(theta, rate):
-    """With the same random numbers, the draws differ only in the unit of time."""
+    """If two models differ only in the unit of time, so do their draws with the same seed."""
     found = simulate(Model(theta, observation=Exponential(rate)), 2000, random_state=1)
     other = simulate(Model(theta - np.log(rate) * np.eye(4)), 2000, random_state=1)
     np.testing.assert_array_equal(found.sequence, other.sequence)

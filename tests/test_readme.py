@@ -21,7 +21,7 @@ _BLOCK = re.compile(r"^```(?P<language>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILI
 
 
 def examples(document: Path) -> list[tuple[str, str | None]]:
-    """Return the Python blocks, each with the text block that directly follows it, if any."""
+    """Return each Python block with the text block that directly follows it, or None."""
     blocks = [(m["language"], m["body"]) for m in _BLOCK.finditer(document.read_text("utf-8"))]
     found = []
     for at, (language, body) in enumerate(blocks):
@@ -51,7 +51,7 @@ def test_the_readme_has_an_example_with_its_output():
 
 
 def write_export(folder: Path) -> None:
-    """Write the embedded example in the format of downloads from cBioPortal's results view."""
+    """Write the embedded example in the format of files from the results view of cBioPortal."""
     from sequela import example_samples
 
     frame = example_samples().to_frame()
@@ -107,7 +107,7 @@ def test_links_to_files_lead_somewhere(document):
 
 
 def heading_anchors(document: Path) -> set[str]:
-    """Return the anchors of a page: slugs of its headings, and its labels such as (fig1)=."""
+    """Return the anchors of a page: those of its headings, and its labels such as (fig1)=."""
     text = _BLOCK.sub("", document.read_text("utf-8"))
     headings = re.findall(r"^#{1,3} (.+)$", text, re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

@@ -1,4 +1,4 @@
-"""Compare the functions of `reference` with each other, and with results computed by hand."""
+"""Functions of `reference`: compare them with each other, and with results found by hand."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def subsets_of(n):
 
 
 def chi_square_p_value(counts, probabilities):
-    """Return the p-value of a chi-square test of these counts; rare outcomes are pooled."""
+    """Return the p-value of a chi-square test of these counts, with rare outcomes combined."""
     assert set(counts) <= set(probabilities), "an impossible outcome was drawn"
     outcomes = sorted(probabilities, key=probabilities.get)
     observed = [counts[outcome] for outcome in outcomes]
     expected = [sum(counts.values()) * probabilities[outcome] for outcome in outcomes]
-    while expected[0] < 10:  # the chi-square approximation needs large cells
+    while expected[0] < 10:  # the chi-square test needs large expected counts
         observed[:2] = [sum(observed[:2])]
         expected[:2] = [sum(expected[:2])]
     assert len(expected) > 2
@@ -64,7 +64,7 @@ def chi_square_p_value(counts, probabilities):
 def test_rate_is_that_of_section_2():
     theta = np.log([[0.5, 2.0, 3.0], [5.0, 0.7, 7.0], [11.0, 13.0, 0.9]])
     assert ref.rate(theta, (), 1) == pytest.approx(0.7)
-    assert ref.rate(theta, (0,), 1) == pytest.approx(0.7 * 2)  # theta[i, j]: i acts on j
+    assert ref.rate(theta, (0,), 1) == pytest.approx(0.7 * 2)  # theta[i, j] is the effect of i on j
     assert ref.rate(theta, (0, 2), 1) == pytest.approx(0.7 * 2 * 13)
     assert ref.exit_rate(theta, ()) == pytest.approx(0.5 + 0.7 + 0.9)
     assert ref.exit_rate(theta, {1}) == pytest.approx(0.5 * 5 + 0.9 * 7)

@@ -1,4 +1,4 @@
-"""Settings: which values are valid, and how functions read them."""
+"""`Settings`: which values are valid, and how functions read the settings."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_no_seed_is_a_fresh_one_that_can_be_given_again():
 
 @pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
 def test_a_generator_is_asked_once_for_a_seed(kind):
-    """Changed or copied settings must not draw another seed from the generator."""
+    """Settings draw one seed from a generator. Changed copies of them keep this seed."""
     generator, twin = kind(9), kind(9)
     settings = Settings(random_state=generator)
     expected = Settings(random_state=twin)
@@ -239,7 +239,7 @@ def test_functions_refuse_what_has_no_meaning_for_them():
 
 
 def test_settings_reach_the_work():
-    """Keywords, an object, and an object changed by keywords give the same answer."""
+    """Settings can be keywords, an object, or both. All of them give the same answer."""
     sampling = Sampling(chains=4, sweeps=2, block=2, nodes=3)
     keywords = {"budget": Budget(work=1.0), "sampling": sampling, "random_state": 5, "n_threads": 1}
     by_keyword = evaluate(THETA, ALL, **keywords)

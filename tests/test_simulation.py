@@ -55,11 +55,11 @@ def draws(drawn):
 
 
 def chi_square_p_value(counts, probabilities):
-    """Return the p-value of a chi-square test of these counts; rare outcomes are pooled."""
+    """Return the p-value of a chi-square test of these counts, with rare outcomes combined."""
     order = np.argsort(probabilities)
     observed = list(np.asarray(counts)[order])
     expected = list(np.sum(counts) * np.asarray(probabilities)[order])
-    while expected[0] < 10:  # the chi-square approximation needs large cells
+    while expected[0] < 10:  # the chi-square test needs large expected counts
         observed[:2] = [sum(observed[:2])]
         expected[:2] = [sum(expected[:2])]
     assert len(expected) > 2
@@ -225,7 +225,7 @@ def test_extreme_effects_give_the_exact_distribution(size, in_logs):
 @pytest.mark.parametrize("entry", [30.0, 500.0])
 def test_huge_rates_fill_the_set_at_once_and_stop(n, entry):
     drawn = simulate(np.full((n, n), entry), 5000, random_state=1)
-    # The probability of an observation before the last of n arrivals is below n exp(-30).
+    # The probability that the observation comes before the last of n arrivals is below n exp(-30).
     assert (drawn.set_sizes == n).all()
     assert np.isfinite(drawn.arrival_times).all()
     assert drawn.arrival_times.max() < 1e-9
@@ -401,7 +401,7 @@ def test_memory_does_not_grow_with_draws_times_items():
     n, size = 1000, 200_000
     theta = np.full((n, n), 0.01)
     np.fill_diagonal(theta, -8.0)
-    simulate(theta, 1)  # compile first
+    simulate(theta, 1)  # compile before memory is measured
     tracemalloc.start()
     try:
         simulate(theta, size, random_state=1)
@@ -484,7 +484,7 @@ def test_a_model_is_drawn_as_it_says(theta):
 
 
 def test_an_observation_without_a_constant_rate_is_refused():
-    """No kernel can draw such an observation, so it is refused."""
+    """An observation without a constant rate is refused, because no kernel can draw it."""
 
     class Slowing(Exponential):
         kind = "slowing"

@@ -135,7 +135,7 @@ def test_a_few_failures_are_borne_and_many_are_not(portal, tmp_path, monkeypatch
     portal.failures = 1000
     with pytest.raises(DownloadError, match="failed 4 times"):
         download_study(STUDY, host=portal.host, cache=tmp_path, refresh=True)
-    # The number of requests is limited: each request failed.
+    # After the first request, only a limited number of repetitions is tried.
     assert portal.failures == 1000 - (download._RETRIES + 1)
     assert (tmp_path / "cbioportal" / STUDY / "data_mutations.txt").exists()  # the old file is kept
 

@@ -82,7 +82,7 @@ class Case:
 
 
 def p_value(counts, probabilities):
-    """Return the p-value of a chi-square test of drawn orders; rare orders are pooled."""
+    """Return the p-value of a chi-square test of drawn orders, with rare orders combined."""
     assert set(counts) <= set(probabilities), "an impossible order was drawn"
     outcomes = sorted(probabilities, key=probabilities.get)
     observed = [counts[outcome] for outcome in outcomes]

@@ -24,7 +24,10 @@ def launch():
 
 @contextmanager
 def opened(browser, path, **options):
-    """Open a report; fail if it logs to the console, throws, opens a dialog or requests a URL."""
+    """Open a report. Fail if it has errors, writes to the console, opens dialogs or requests URLs.
+
+    Requests that begin with LOCAL are allowed.
+    """
     context = browser.new_context(**{"viewport": {"width": 1440, "height": 1000}, **options})
     context.set_default_timeout(90_000)
     page = context.new_page()
@@ -43,7 +46,7 @@ def opened(browser, path, **options):
 
 
 def show(page, name):
-    """Scroll to a section and wait until it is drawn."""
+    """Scroll to a section of the page, and wait until the section is drawn."""
     page.locator(f"#{name}").scroll_into_view_if_needed()
     page.wait_for_selector(f"#{name}[data-drawn]")
     assert page.get_attribute(f"#{name}", "data-drawn") == "yes"

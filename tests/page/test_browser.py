@@ -296,7 +296,7 @@ def test_a_posterior_is_shown_with_its_uncertainty(browser, everything):
         chosen.fill("0")
         opacities = [float(e.get_attribute("opacity")) for e in section.locator(".edge").all()]
         assert min(opacities) < 0.9
-        # The answers for a patient are means over the draws.
+        # The answers for a patient are means of the answers of all draws.
         section = show(page, "patient")
         section.get_by_label("Remove all items").click()
         labels = list(posterior.items[:3])
@@ -427,7 +427,7 @@ def test_figures_and_tables_are_downloaded(browser, usual):
             root = ET.fromstring(saved.read_bytes())  # noqa: S314 - our own page
             assert root.tag.endswith("svg")
             assert len(list(root.iter())) > 5
-        # Figures are saved in light colours even if the page is dark.
+        # Figures are saved in light colours, even if the page is shown in dark colours.
         page.click("nav button")
         saved = downloaded(page, page.locator("[data-figure=theta]").get_by_label("as SVG"))
         assert 'fill="rgb(255, 255, 255)"' in saved.read_text()

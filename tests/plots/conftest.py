@@ -1,4 +1,4 @@
-"""Plots are drawn without a screen, and every figure is closed again."""
+"""Draw plots without a screen, and close every figure after its test."""
 
 import pytest
 

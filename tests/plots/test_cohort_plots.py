@@ -1,4 +1,4 @@
-"""The order tree, common paths, positions, survival by risk, and two cohorts side by side."""
+"""Plots of cohorts: order tree, common paths, positions, survival by risk, two cohorts."""
 
 import numpy as np
 import pandas as pd

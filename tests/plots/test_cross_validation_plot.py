@@ -1,4 +1,4 @@
-"""The plot of the held-out likelihood against the penalty."""
+"""The plot of a cross-validation: the held-out likelihood of each penalty."""
 
 import pandas as pd
 import pytest

@@ -1,4 +1,4 @@
-"""The gallery of the site shows every figure with the code that draws it."""
+"""The gallery of the web site has every figure, with the code that draws it."""
 
 from __future__ import annotations
 

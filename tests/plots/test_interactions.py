@@ -1,4 +1,4 @@
-"""The graph of strong interactions."""
+"""The plot of strong interactions as a graph with arrows."""
 
 import matplotlib.colors
 import numpy as np

@@ -1,4 +1,4 @@
-"""Labels are shown literally, shortened, unique, and without overlap."""
+"""Labels in plots: literal text, shortened if long, never equal, and never overlapping."""
 
 import unicodedata
 
@@ -94,7 +94,7 @@ def test_labels_do_not_cover_each_other_or_leave_the_axes(plt):
     for box in boxes(made):
         assert frame.x0 <= box.x0
         assert box.x1 <= frame.x1
-    # Each label is near its own point.
+    # Each label is near the point to which it belongs.
     for text in made:
         np.testing.assert_allclose(text.xy, points[int(text.get_text().split()[1])])
 

@@ -1,4 +1,4 @@
-"""The figure of orders with their ranges."""
+"""The plot of orders with the ranges that the data allow."""
 
 import numpy as np
 import pandas as pd

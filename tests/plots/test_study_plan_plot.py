@@ -1,4 +1,4 @@
-"""The figure of a planned study."""
+"""The plot of a planned study."""
 
 import numpy as np
 import pandas as pd

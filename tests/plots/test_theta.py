@@ -1,4 +1,4 @@
-"""The heat map of theta."""
+"""The plot of theta as a heat map."""
 
 from itertools import pairwise
 

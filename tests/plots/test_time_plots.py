@@ -124,7 +124,7 @@ def test_columns_are_samples_by_time_and_cells_their_arrivals(data, in_time):
     rows = [data.items.index(x) for x in ticks(ax.yaxis)]
     drawn = np.ma.filled(ax.images[0].get_array(), np.nan)
     np.testing.assert_allclose(drawn, found.arrival_mean[np.ix_(columns, rows)].T)
-    # Absent items are blank.
+    # Cells of absent items are blank.
     np.testing.assert_array_equal(np.isnan(drawn), ~data.values[np.ix_(columns, rows)].T)
     steps = panel(ax, "times").patches[-1].get_data()
     np.testing.assert_allclose(steps.values, found.time_mean[columns])

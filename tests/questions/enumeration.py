@@ -17,7 +17,7 @@ from sequela.observation import Exponential
 
 
 class Walk(NamedTuple):
-    """One observed sequence, its probability, and the total rate out of each of its states."""
+    """One observed sequence, its probability, and the total rate of leaving each of its states."""
 
     sigma: tuple[int, ...]
     probability: float
@@ -93,7 +93,7 @@ def random_theta(seed, n, largest=5.0, density=1.0, base=-1.0):
 
 
 def observed(theta, rate, items=None):
-    """Return the model of a theta that is observed at this rate."""
+    """Return the model with this theta and this rate of observation."""
     return Model(theta, items, observation=Exponential(rate))
 
 
@@ -104,7 +104,7 @@ def labels(n):
 
 @st.composite
 def models(draw, min_items=2, max_items=6):
-    """Draw a dense or sparse model with weak or strong effects and any rate of observation."""
+    """Draw a model: dense or sparse, with weak or strong effects and some rate of observation."""
     n = draw(st.integers(min_items, max_items))
     theta = random_theta(
         draw(st.integers(0, 2**32)),

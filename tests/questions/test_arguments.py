@@ -1,4 +1,4 @@
-"""Items and samples as arguments of questions, and the error messages for wrong ones."""
+"""Items and samples as arguments of questions, and error messages for wrong arguments."""
 
 from __future__ import annotations
 

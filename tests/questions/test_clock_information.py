@@ -20,7 +20,7 @@ def subsets(n):
 
 
 def expected_variance(theta, rate=1.0):
-    """Return the mean of the posterior variance Var(T | S) over all sets S."""
+    """Return the mean of Var(T | S), the posterior variance of the time, over all sets S."""
     p = reference.set_distribution(theta, rate)
     variances = [reference.posterior_time_moments(theta, S, rate)[1] for S in subsets(len(theta))]
     return float(p @ variances)
@@ -74,7 +74,7 @@ def test_identical_independent_items_are_a_clock_of_precision_one_over_m():
         assert sum(p) == pytest.approx(1)
         truth.append(sum(p[k] * identical_items_posterior(w, m, k)[1] for k in range(m + 1)))
         assert abs(found.loc[m, "variance"] - truth[-1]) < 5 * found.loc[m, "se"]
-    # The variance decreases with m, and for large m nearly as 1 / m.
+    # The variance decreases with m. If m is large, it is nearly proportional to 1 / m.
     assert found["variance"].is_monotonic_decreasing
     ratio = found.loc[20, "variance"] / found.loc[80, "variance"]
     error = ratio * np.hypot(*(found.loc[m, "se"] / found.loc[m, "variance"] for m in (20, 80)))

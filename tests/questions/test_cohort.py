@@ -1,4 +1,4 @@
-"""The most likely order of each sample, the tree of these orders, and positions of items."""
+"""Orders of a cohort: the most likely order per sample, their tree, and positions of items."""
 
 import numpy as np
 import pytest

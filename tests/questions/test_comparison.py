@@ -1,4 +1,4 @@
-"""The comparison of two cohorts uses the differences of all pairs of draws."""
+"""Comparison of two cohorts by the differences of all pairs of draws, one of each cohort."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_ancestors_of_a_line():
     assert ancestors(theta, np.array([3])).tolist() == [0, 1, 2, 3]
     assert ancestors(theta, np.array([4, 1])).tolist() == [0, 1, 4]
     assert ancestors(theta, np.array([0])).tolist() == [0]
-    assert np.count_nonzero(theta) == 3  # the call does not change theta
+    assert np.count_nonzero(theta) == 3  # the calls do not change theta
 
 
 @quick

@@ -1,4 +1,4 @@
-"""Probabilities of sets, sequences and items, compared with enumeration and dense matrices."""
+"""Probabilities of sets, sequences and items: compare with enumeration and dense matrices."""
 
 from __future__ import annotations
 

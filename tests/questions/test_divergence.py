@@ -114,7 +114,7 @@ def test_labels_decide_which_items_are_compared():
         for second in (two, turned):
             found = questions.sequence_divergence(one, second, given_as)
             assert found.value == pytest.approx(truth, rel=1e-9)
-    # By default, the items of both models are compared, and the other items are hidden.
+    # By default, the items that are in both models are compared. Other items are hidden.
     part = Model(other, ["x", "b", "y", "d"])
     found = questions.sequence_divergence(one, part)
     assert found.value == pytest.approx(divergence_by_enumeration(theta, other, [1, 3]), rel=1e-9)

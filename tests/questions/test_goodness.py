@@ -82,7 +82,8 @@ def test_a_wrong_model_is_found_out():
     found = questions.goodness_of_fit(slower, data, draws=20_000, random_state=1)
     assert (found.items["z"] > 5).any()
     assert found.sizes["z"].abs().max() > 5
-    # If a model has the right frequencies but no interactions, only the pairs show the misfit.
+    # If a model has the right frequencies but no interactions, only pairs of items show that it is
+    # wrong.
     strong = np.diag([-0.5, -3.0])
     strong[0, 1] = 4.0
     data = simulate(strong, 2_000, random_state=1).to_dataset()

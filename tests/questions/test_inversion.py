@@ -1,4 +1,4 @@
-"""Inverse Laplace transforms, compared with distributions that have closed forms."""
+"""Inverse Laplace transforms: compare with distributions that have closed forms."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def test_draws_without_an_answer_are_left_out():
 def test_nothing_can_be_summarised():
     summary = summarise_draws(np.empty((2, 6, 0)), 0.9)
     assert summary.mean.shape == summary.effective.shape == (0,)
-    assert POSTERIOR.orders().empty  # no sample has two items
+    assert POSTERIOR.orders().empty  # in POSTERIOR, no sample has two items
 
 
 # --- Orders ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The number of draws that a target for the standard error needs."""
+"""The number of draws that are needed to reach a target for the standard error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare plans of larger studies with independent nested simulations."""
+"""Plans of larger studies: compare with slow simulations of such studies."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ def test_checks_of_fits_see_what_clocks_tell(pair):
 
 
 def test_simulated_studies_have_the_frequencies_that_were_asked_for(pair):
-    """Old samples keep their items, and clock items have the requested frequency."""
+    """Old samples keep their items. Clock items in new samples have the requested frequency."""
     data, draws = pair
     problem = read_problem(draws, data, ("a", "b"), 0.25, 40)
     tables = [simulate_study(problem, k, 300, 5, seed=3) for k in range(40)]

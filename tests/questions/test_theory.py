@@ -36,7 +36,7 @@ inner = st.floats(0.001, 0.999)
 
 
 def moments_by_quadrature(w, m, k):
-    """Return mean and variance of the normalised density (1 - e^-wt)^k e^-wt(m-k) e^-t."""
+    """Return mean and variance of a density proportional to (1 - e^-wt)^k e^-wt(m-k) e^-t."""
 
     def density(t):
         return (-math.expm1(-w * t)) ** k * math.exp(-t * (1 + w * (m - k)))

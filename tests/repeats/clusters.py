@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def environment(**more):
-    """Return environment variables for a process that imports the same modules as this one."""
+    """Return environment variables for a process that can import the same modules as this one."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **more}
 
 

@@ -1,4 +1,4 @@
-"""Small tasks for the tests of repeats; some of them fail on purpose."""
+"""Small tasks for tests of repeats. Some of them fail, or kill their process, on purpose."""
 
 import os
 import signal

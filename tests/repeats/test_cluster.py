@@ -35,7 +35,7 @@ def numbers(table):
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory):
-    """Start a scheduler and two workers with one thread each, all in separate processes."""
+    """Start a scheduler and two workers in separate processes. Each worker has one thread."""
     with cluster_of(tmp_path_factory.mktemp("cluster"), 2) as made:
         yield made
 
@@ -125,7 +125,7 @@ def test_a_repeat_that_kills_its_workers_is_a_failed_repeat(tmp_path):
         pytest.raises(RepeatsError, match="KilledWorker") as no,
     ):
         run(plan, tmp_path / "a", backend="dask", cluster=own.address)
-    # Dask may also give up other repeats that were queued on each of the killed workers.
+    # Dask may also give up other repeats, if they were in the queue of every killed worker.
     assert 2 in no.value.failures
     assert missing(plan, tmp_path / "a") == sorted(no.value.failures)
     assert len(no.value.failures) <= 3

@@ -42,7 +42,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def boots(data, tmp_path_factory):
-    """Return the folder of a plan of six bootstraps, each with two penalties."""
+    """Return the folder of a plan of six bootstraps. Each has fits with two penalties."""
     folder = tmp_path_factory.mktemp("fits") / "boots"
     plan = plan_fits(data, bootstraps=6, penalties=[0.05, 0.02], seed=3)
     run(plan, folder, backend="threads")
@@ -135,7 +135,7 @@ def test_kinds_multiply(data):
 
 def test_cases_are_small_and_the_samples_are_in_one_file(boots, data):
     table = (boots / "000000.json").read_text()
-    assert "step 1" not in table  # labels are stored with the samples
+    assert "step 1" not in table  # records have no labels of items
     assert all(set(case) == {"bootstrap", "penalty"} for case in plan_fits(
         data, bootstraps=50, seed=1).cases)  # fmt: skip
     assert (boots / "data.npz").stat().st_size < 20_000
@@ -202,7 +202,7 @@ def test_seeds_are_random_starts(data, tmp_path):
     assert np.array_equal(learned[1].theta, learner.theta_)
     assert not fit_table(tmp_path / "a")[
         "converged"
-    ].any()  # in a plan, a fit that did not converge gives no warning
+    ].any()  # no fit converged, but the repeats gave no warning
 
 
 def test_options_reach_the_fit_and_times_too(tmp_path):

@@ -1,4 +1,4 @@
-"""The folder of a plan: its content, folders that are refused, and jobs that start together."""
+"""The folder of a plan: its content, refused folders, and jobs that begin at the same time."""
 
 from __future__ import annotations
 

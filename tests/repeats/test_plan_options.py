@@ -19,7 +19,7 @@ DATA = Dataset([[1, 1, 0], [1, 0, 0], [0, 1, 1], [0, 0, 0]], items=["a", "b", "c
 def test_the_keywords_are_those_of_the_objects():
     assert list(RepeatsKeywords.__annotations__) == [f.name for f in fields(Repeats)]
     options = inspect.signature(SetChain).parameters
-    # Fixed interactions are a table, and a plan cannot store tables.
+    # The option `fixed` is left out: it is a table, and a plan cannot store tables.
     left_out = (*_DECIDED, "fixed")
     assert list(FitKeywords.__annotations__) == [name for name in options if name not in left_out]
 

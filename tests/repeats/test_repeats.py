@@ -21,7 +21,7 @@ def plan_of(name, cases, seed=7, **more):
 
 @pytest.fixture(scope="module")
 def learned(tmp_path_factory):
-    """Return a plan of fits, and its results from threads of this process."""
+    """Return a plan of fits, and its results, computed by threads of this process."""
     plan = plan_of("learn", [{"penalty": p} for p in (0.02, 0.05, 0.02)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -124,7 +124,7 @@ def test_a_killed_process_costs_nothing(tmp_path):
     marks.mkdir()
     plan = plan_of("kill_the_worker_once", [{"folder": str(marks), "number": i} for i in range(8)])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # loky warns that a worker stopped
+        warnings.simplefilter("ignore")  # loky warns that a worker process died
         table = run(plan, tmp_path / "a", workers=2)
     assert (marks / "killed").exists()
     expected = run(plan, tmp_path / "b", backend="threads")

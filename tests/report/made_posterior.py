@@ -1,4 +1,4 @@
-"""A posterior made of random numbers, so that tests do not have to wait for a sampler."""
+"""Make posteriors of random numbers, so that tests do not have to run the slow sampler."""
 
 import numpy as np
 

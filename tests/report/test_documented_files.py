@@ -1,4 +1,4 @@
-"""docs/files.md lists exactly the files and columns that runs write."""
+"""The page docs/files.md lists exactly the files and columns that runs write."""
 
 from __future__ import annotations
 

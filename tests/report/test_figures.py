@@ -1,4 +1,4 @@
-"""Figures that are chosen by the name of their kind."""
+"""Figures of a model, which are chosen by the name of their kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def model(data):
-    """Return a model with fewer items than the data."""
+    """Return a model that has fewer items than the data."""
     return sequela.fit(data.most_frequent(5), penalty=0.01)
 
 

@@ -144,7 +144,7 @@ def test_a_run_of_an_older_version_still_loads(report, table, tmp_path):
     )  # fmt: skip
     assert Run.read(old).data["samples"] == 120
     again = repeat_run(old, tmp_path / "again", output=PLAIN)
-    assert again.same_as_repeated is False  # the checksum of theta in the old file is made up
+    assert again.same_as_repeated is False  # the old file has a made-up checksum of theta
     assert again.result == report.result
     fewer = old_run(table, tmp_path / "fewer", penalty=0.02, times="time", seed=5)
     assert repeat_run(fewer, tmp_path / "x", output=PLAIN).options == FitRunOptions(
@@ -411,12 +411,12 @@ def test_orders_come_with_what_the_data_allow(tmp_path):
 
 
 def test_a_better_model_of_the_check_is_the_result(tmp_path, monkeypatch):
-    """If the check finds a better optimum, the result is that model, with a notice."""
+    """If the check of orders finds a better optimum, this is the result, and a notice says so."""
     drawn = sequela.simulate(sequela.example_theta(), 300, random_state=1).to_dataset()
     table = tmp_path / "samples.csv"
     drawn.most_frequent(4).to_frame().astype(int).to_csv(table, index_label="sample")
     good = run_fit(table, tmp_path / "good", FitRunOptions(seed=1), output=PLAIN)
-    # After one iteration the fit is far from any optimum.
+    # After only one iteration, the fit is far from any optimum.
     lazy = FitRunOptions(seed=1, starts=1, max_iter=1)
     found = run_fit(table, tmp_path / "fit", lazy, output=PLAIN)
     assert found.order_ranges.moves >= 1

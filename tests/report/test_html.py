@@ -302,7 +302,7 @@ def test_samples_that_are_gone_are_left_out_with_a_warning(fit, caplog):
 
 @pytest.fixture
 def recorded_fit(tmp_path, monkeypatch):
-    """Write a fit with relative paths and with options that change how the table is read."""
+    """Run a fit with relative paths, and with options that change how the table is read."""
     monkeypatch.chdir(tmp_path)
     rows = [f"s{k},{'1,1,0' if k % 3 else ',0,1'}" for k in range(30)]
     Path("samples.csv").write_text("\n".join(["sample,a,b,c", *rows]) + "\n")

@@ -1,4 +1,4 @@
-"""The package `sequela.report`: its public names, the demo, and reports of repeats."""
+"""The package `sequela.report`: its public names, its demo, and the tables of repeats."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from sequela.support.folders import check_folder, new_folder
 
 
 def begin(path, name, failure, **options):
-    """Begin a new folder, write one file into it, and raise the failure."""
+    """Begin a new folder, write one file into it, and then raise `failure`."""
     with new_folder(path, **options) as made:
         (made / name).write_text("half")
         raise failure

@@ -1,4 +1,4 @@
-"""Temporary files of killed processes are removed; those of running processes are kept."""
+"""Temporary files of killed processes are removed. Those of running processes are kept."""
 
 import subprocess
 import sys
@@ -69,7 +69,7 @@ def test_unfinished_folders_of_killed_runs_are_removed_when_a_run_ends_well(tmp_
         "made = context.__enter__()\n(made / 'm').write_text('a model')"
     )
     assert (tmp_path / "out.incomplete" / "m").exists()
-    (tmp_path / "out.incomplete-notes").mkdir()  # sequela did not make this folder
+    (tmp_path / "out.incomplete-notes").mkdir()  # a folder that sequela did not make
     with new_folder(tmp_path / "out", keep_with="m") as made:
         assert (tmp_path / "out.incomplete" / "m").exists()  # kept until `out` is complete
         (made / "m").write_text("another")

@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 
 
 class Log(io.StringIO):
-    """A stream that sets the event `written` when something is written to it."""
+    """A stream that sets the event `written` whenever text is written to it."""
 
     def __init__(self):
         super().__init__()

@@ -213,7 +213,7 @@ def test_generators_move_on(model, kind):
 
 
 def test_chains_and_sets_have_streams_of_their_own(model):
-    """The standard error would be meaningless if two chains had the same draws."""
+    """Chains and sets have different draws. Otherwise standard errors would be wrong."""
     theta, X, _ = model
     X = X[X.sum(axis=1) >= 10][:2]
     likelihood = Likelihood(X, method="relocation", sampling=FEW, random_state=1)
