@@ -376,7 +376,7 @@ def test_foreign_files(tmp_path):
 
 
 class Trap:
-    """An object that makes a folder when it is unpickled, as an attack could run any code."""
+    """An object that makes a folder when it is unpickled. An attack could run any other code."""
 
     def __reduce__(self):
         return (os.mkdir, ("sprung",))

@@ -279,7 +279,7 @@ def test_a_profile_counts_the_innermost_function_of_ours():
 
 
 def test_every_remark_is_on_a_place_that_there_is():
-    """Remarks whose names have the form Class.method refer to methods of this or version 0.1."""
+    """Remarks with names like Class.method are about methods of this version or of version 0.1."""
     from sequela.learning.solvers.proximal_newton import ProximalNewton
     from sequela.likelihood import Likelihood
     from sequela.likelihood.exact import ExactWork

@@ -513,7 +513,7 @@ def test_repeated_items_and_wrong_ids_of_sets_are_refused():
     assert "samples has 2 labels for 1 samples" in text
 
 
-# coerce
+# Dataset.coerce: a data set from data of any kind
 
 
 def test_coerce_lets_a_dataset_pass():

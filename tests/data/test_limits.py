@@ -1,4 +1,7 @@
-"""Files that are far too large are refused before all of them is read. Users can raise limits."""
+"""Files that are far too large are refused before they are read to the end.
+
+Users can raise the limits.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ def test_as_many_rows_as_the_limit_are_read_and_one_more_is_refused(
 def test_far_too_many_rows_are_seen_by_the_size_of_the_file(tmp_path, monkeypatch, kind, text):
     path = tmp_path / "file.txt"
     header, _, rows = text.partition("\n")
-    # The last line is malformed. The reader must not get there: it must refuse the file before.
+    # The last line is malformed, but the reader must refuse the file before it reads this line.
     path.write_text(header + "\n" + rows * 100 + "x" * 40 + "\n")
     monkeypatch.setenv("SEQUELA_MAX_ROWS", "100")
     with pytest.raises(InputError, match=r"about [23]\d\d rows; expected at most 100"):

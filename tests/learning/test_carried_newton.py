@@ -75,7 +75,7 @@ def test_a_hessian_that_is_kept_saves_evaluations():
 
 
 def test_parameters_that_are_not_free_do_not_matter():
-    """If two problems have different free parameters, they share the Hessian of common ones."""
+    """Problems with different free parameters share the Hessian of the parameters in common."""
     loss, _ = logistic(6, 200, 8)
 
     def on(places):

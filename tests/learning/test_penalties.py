@@ -56,7 +56,7 @@ def weights_by_hand(kind, support, strength):
 
 
 def steps_from(seed, shape):
-    """Return one step for all entries if the seed is even, and a step for each entry if odd."""
+    """Return one step for all entries if the seed is even. If it is odd, return one per entry."""
     rng = np.random.default_rng(seed)
     return rng.uniform(0.01, 2.0, shape) if seed % 2 else float(rng.uniform(0.01, 2.0))
 

@@ -1,8 +1,8 @@
 """Fits with sampled sets are optimal within their reported error, and reproducible to the bit.
 
-Statistical checks have fixed seeds. The Monte Carlo floor is 4 times the largest standard error of
-the n^2 entries of the gradient. So if the program is correct, the exact KKT residual exceeds the
-tolerance plus the floor in fewer than 1 of 200 fits.
+The seeds of statistical checks are fixed. The Monte Carlo floor is 4 times the largest standard
+error of the n^2 entries of the gradient. So if the program is correct, the exact KKT residual
+exceeds the tolerance plus the floor in fewer than 1 of 200 fits.
 """
 
 import numpy as np

@@ -490,7 +490,7 @@ def test_it_ends_above_the_floor_where_its_iterations_are_spent():
 
 
 def test_orders_that_no_longer_count_are_drawn_anew_and_not_doubled():
-    """New orders are drawn if fewer than half of the orders are effective, but not more orders."""
+    """If fewer than half of the orders are effective, the same number of new orders is drawn."""
     objective = Sampled(CENTRE, error=1e-5, shares=[1.0, 0.49, 0.51])
     solver = ProximalNewton(OffDiagonalL1(0.1), np.full((2, 2), 0.3))
     limits = Limits(tol=1e-3, max_iter=200)

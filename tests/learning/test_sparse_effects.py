@@ -75,7 +75,7 @@ def learned():
 
 
 def test_the_optimality_conditions_hold(learned):
-    """If an entry is 0, its slope is at most the penalty. Otherwise it is equal to the penalty."""
+    """The absolute slope of an entry is the penalty, or at most the penalty if the entry is 0."""
     values, model = learned
     assert model.metadata["converged"]
     point, weights = as_point(model), penalty_weights()

@@ -19,7 +19,7 @@ def parameters(seed, scale=1.0):
 
 
 def weighed(theta, order):
-    """Return log p of a history by definition: a product of rate / total rate for each step."""
+    """Return log p of a history by definition. Each step contributes log(rate / total rate)."""
     present, total = [], 0.0
     for item in [*order, None]:
         rates = {

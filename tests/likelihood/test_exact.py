@@ -306,7 +306,10 @@ def test_base_rates_around_the_shortcut_limit(outside, active, offset):
 
 
 def test_an_effect_of_zero_and_a_tiny_one_give_the_same():
-    """Items with tiny effects have columns of their own. Items without effects share one sum."""
+    """The kernel treats items with tiny effects differently from items without effects.
+
+    The results must be the same, up to rounding.
+    """
     rng = np.random.default_rng(8)
     theta = ref.random_theta(rng, 30, 0.5, sparsity=1.0)
     S = [2, 11, 29]
@@ -360,7 +363,7 @@ def test_extreme_theta_in_a_large_set(k, sign):
 @pytest.mark.parametrize(
     ("theta", "S"),
     [
-        (np.diag([0.0, 290.0]), [0]),  # a product of three holding times is too small
+        (np.diag([0.0, 290.0]), [0]),  # a product of three holding times is below all doubles
         (np.diag([0.0, 0.0, 199.0]), [0, 1]),
         (np.diag([0.0, 0.0, 0.0, 149.0]), [0, 1, 2]),
         (np.diag([-500.0, 500.0]), [0]),
@@ -387,9 +390,9 @@ def test_rates_of_observation_far_from_one(stop_rate, k):
     assert_same(found, expected, gradient)
 
 
-# A regression test: the total rate of the items without a column of their own was computed by
-# subtraction, which gave up to 1e-15 instead of 0. This is negligible compared with a rate of
-# observation of 1. Compared with a rate of 1e-10, it is a relative error of 1e-5.
+# A regression test: the kernel adds the rates of many absent items in one shared sum. This sum was
+# computed by subtraction, which gave up to 1e-15 instead of 0. Compared with a rate of observation
+# of 1, this is negligible. Compared with a rate of 1e-10, it is a relative error of 1e-5.
 @pytest.mark.parametrize("stop_rate", [1e-6, 1e-8, 1e-10, 1e-15, 1e-100])
 @pytest.mark.parametrize("seed", range(6))
 def test_tiny_rates_of_observation(stop_rate, seed):
@@ -405,7 +408,7 @@ def test_tiny_rates_of_observation(stop_rate, seed):
 
 
 def test_log_rates_beyond_a_double_are_refused():
-    """The log-rate of an absent item is a sum of 23 entries of theta. It may be at most 690."""
+    """The log-rate of an absent item is a sum of 23 entries of theta, and may be at most 690."""
     n, k = 31, 22
     at_the_limit = np.full((n, n), LARGEST_LOG_RATE / (k + 1))
     assert evaluate_one(at_the_limit, range(k), gradient=False).value == pytest.approx(

@@ -136,7 +136,7 @@ def test_times_out_of_range_are_an_infinite_loss():
 
 @pytest.mark.parametrize("entry", [90.0, 500.0, 800.0])
 def test_sampled_sets_out_of_range_are_an_infinite_loss(entry):
-    """For sampled sets, smaller rates are out of range, because their products must be doubles."""
+    """The range of rates is smaller for sampled sets, because products of rates must be doubles."""
     n = 5
     objective = objective_of(table(n, range(4), [0]), budget=NOTHING_FITS)
     start = np.diag(np.full(n, -1.0))
@@ -205,8 +205,8 @@ def test_exact_sets_alone(model):
 def test_reweighted_orders_give_loss_and_gradient_elsewhere(model, rate):
     """The errors of the loss, and of the gradient along random directions, have mean zero.
 
-    Each is a ratio of two means over the 400 drawn orders of a set. Such a ratio has a bias of
-    about 1 / 400, which is far below the spread of the results for the 30 seeds.
+    Loss and gradient are ratios of two means over the 400 drawn orders of a set. Such a ratio has
+    a bias of about 1 / 400, which is far below the spread of the results for the 30 seeds.
     """
     start, near, X = model
     expected, slope = exact_loss(near, X, rate)

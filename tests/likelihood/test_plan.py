@@ -138,7 +138,7 @@ def test_all_subsets_of_few_items_fit():
 
 
 def test_sets_beyond_any_lattice_are_sampled_and_cost_nothing():
-    """The work for a set of 1,100 items overflows, but as it is sampled it is not in the total."""
+    """A set of 1,100 items is sampled, so its work, which overflows, is not part of the total."""
     n = 1100
     X = table(n, range(1100), range(300), range(61), range(41), range(3), [0])
     small = Budget.exact_work(3, n) + Budget.exact_work(1, n)
@@ -245,7 +245,8 @@ def test_sets_of_at_most_one_item_stay_exact_whatever_the_total():
 def test_a_choice_for_any_theta_is_that_for_a_dense_one(problem, share):
     _, X, budget = problem
     n = X.shape[1]
-    # Without empty sets, because an empty set costs the same at any theta.
+    # No set is empty. The choice for any theta assumes that all items interact with a set, but no
+    # item interacts with an empty set.
     X = np.maximum(X, np.eye(1, n, dtype=int))
     total = works(plan_for(X, budget), dense(n)).sum()
     for limited in (budget, Budget(work=budget.work, total_work=max(share * total, 1.0))):

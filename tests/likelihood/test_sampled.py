@@ -168,8 +168,8 @@ def test_persistent_chains_go_on_and_stay_right():
         likelihood = Likelihood(X, method="relocation", random_state=seed)
         found = [likelihood.evaluate(there, value=False) for there in (theta, near, theta)]
         assert np.isnan(found[0].value)
-        # Test the last of the three evaluations. It would be wrong if the chains did not move, or
-        # if they were biased by where they start.
+        # Test the last of the three evaluations. Its result would be wrong if the chains did not
+        # move, or if they still depended on their start.
         entry = pairs[rng.integers(len(pairs))]
         gap = found[2].gradient - exact[2]
         scores.append(gap[entry] / found[2].gradient_se[entry])
@@ -327,7 +327,7 @@ def test_sets_of_40_items_against_an_integral(effect):
 
 
 def test_errors_shrink_with_the_share_of_a_sample():
-    """Only one set is sampled. Its share grows from 1/2 to 2/3, and so does the error."""
+    """If the share of the only sampled set grows from 1/2 to 2/3, so does the error."""
     theta, S = model(12, 16, 0.5)
     half = evaluate(theta, table(16, [0], S), method="relocation", random_state=5)
     more = evaluate(theta, table(16, [0], S, S), method="relocation", random_state=5)

@@ -216,7 +216,7 @@ def test_every_term_is_the_expectation_given_the_chain(k, block, sparsity):
         best = min(gaps, key=gaps.get)
         assert gaps[best] < 1e-12
         seen.add(best)
-    if block < k - 1:  # if one item is outside, all blocks have the same term
+    if block < k - 1:  # if one item is outside, all blocks give the same term
         assert len(seen) > 1  # blocks are chosen at random
 
 

@@ -120,7 +120,7 @@ def survivors(n=60, seed=1):
 
 
 def kaplan_meier(times, events, at):
-    """Return the Kaplan-Meier estimate: the product of 1 - deaths / (number at risk), by event."""
+    """Return the Kaplan-Meier estimate: a product over events of 1 - deaths / (number at risk)."""
     share = 1.0
     for t in np.unique(times[events]):
         if t <= at:

@@ -71,7 +71,7 @@ def test_observed_is_that_of_the_dense_solve(model):
 @quick
 @given(models(min_items=3), st.data())
 def test_a_part_of_the_items(model, data):
-    """The result has the chosen items in the given sequence. Only their ancestors are computed."""
+    """The result lists the chosen items as given, and is computed from their ancestors alone."""
     theta, z = theta_and_rate(model)
     asked = data.draw(st.permutations(range(len(theta))))[: data.draw(st.integers(2, 3))]
     found = order_matrix(model, asked)
@@ -124,7 +124,7 @@ def blocks_of(sizes, seed=0):
 
 
 def test_blocks_share_their_clock():
-    """Orders of items of different blocks. Blocks do not interact, but share the time."""
+    """Test orders of items of two blocks, which do not interact but share the observation time."""
     theta = blocks_of([3, 3, 3, 3, 3, 3, 3, 3])
     found = order_matrix(observed(theta, 0.7), method="exact", budget=Budget(work=1e4))
     for one, two in itertools.combinations(range(8), 2):
