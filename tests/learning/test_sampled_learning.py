@@ -62,7 +62,14 @@ def test_the_objective_is_right_within_its_error(learned, seed):
     # Student's t with 7 degrees of freedom exceeds 6 about once in 2,000 times.
     assert abs(learner.objective_ - exact) < 6.0 * learner.objective_se_
     best = SetChain(PENALTY, tol=1e-5).fit(medium(seed))
-    assert exact > best.objective_ - 5e-3
+    # The sampled objective prefers the learned theta to the best one only if its errors at the two
+    # differ by at least their distance in the exact objective. Rounding errors, which depend on the
+    # processor, can change which orders are drawn, and so this distance. In 80 fits with other
+    # seeds, it was 0.7 standard errors on average and at most 3.3.
+    assert exact > best.objective_ - 6.0 * learner.objective_se_
+    # These 6 standard errors are small compared with the gain by interactions.
+    without = SetChain(5.0).fit(medium(seed)).objective_
+    assert 6.0 * learner.objective_se_ < 0.5 * (best.objective_ - without)
 
 
 def test_sampled_and_exact_fits_agree_on_what_interacts(learned):
