@@ -72,12 +72,35 @@ def test_the_objective_is_right_within_its_error(learned, seed):
     assert 6.0 * learner.objective_se_ < 0.5 * (best.objective_ - without)
 
 
+def signs_of_needed(data, loss):
+    """Return the signs of the interactions of the exact fit without which it is worse by `loss`.
+
+    The signs of all other interactions are 0.
+    """
+    best = SetChain(PENALTY, tol=1e-5).fit(data)
+    signs = np.zeros_like(best.theta_)
+    for at in zip(*np.nonzero(np.abs(best.theta_) > 0.5), strict=True):
+        if at[0] != at[1]:
+            absent = np.full_like(signs, np.nan)
+            absent[at] = 0.0
+            without = SetChain(PENALTY, tol=1e-5, fixed=absent).fit(data)
+            if without.objective_ < best.objective_ - loss:
+                signs[at] = np.sign(best.theta_[at])
+    return signs
+
+
 def test_sampled_and_exact_fits_agree_on_what_interacts(learned):
-    """Compare strong interactions only, not those close to zero."""
+    """Compare interactions that are needed, not those whose gain is within the Monte Carlo error.
+
+    An interaction of -1.6 in the first data set changes the objective by one standard error only.
+    """
+    compared = 0
     for seed, learner in learned.items():
-        exact = SetChain(PENALTY, tol=1e-5).fit(medium(seed)).theta_
-        strong = np.abs(exact) > 0.75
-        assert (np.sign(learner.theta_[strong]) == np.sign(exact[strong])).all()
+        signs = signs_of_needed(medium(seed), 6.0 * learner.objective_se_)
+        needed = signs != 0.0
+        assert (np.sign(learner.theta_[needed]) == signs[needed]).all()
+        compared += needed.sum()
+    assert compared >= 2
 
 
 def objective_of(data, budget, seed=1):
