@@ -51,9 +51,10 @@ def test_the_two_exact_methods_end_at_the_same_optimum(table):
 
 def test_what_was_cut_off_is_extrapolated(table):
     rows = table[table["finished"] == "extrapolated"]
-    assert {(PAPER, 10), (PAPER, 15), (SWEEPS, 15)} <= set(rows.index)
-    # The published program makes 50 iterations for the base rates, and then 3000 for all of theta.
-    # Each of these two phases computes one more gradient at its start.
+    # The quick form has no effective time limit, so this holds on fast and on slow machines.
+    assert set(rows.index) == {(PAPER, 10), (PAPER, 15), (SWEEPS, 15)}
+    # The published program has 3000 iterations, after 50 iterations of base rates. Each phase
+    # computes one more gradient at its start.
     assert (rows.loc[PAPER, "evaluations"] == 3052).all()
     np.testing.assert_allclose(rows["seconds"], rows["seconds_a_gradient"] * rows["evaluations"])
     assert (rows["seconds"] > rows["spent"]).all()

@@ -10,9 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 import sequela
+from posteriors import stops
 from sequela.cli import main
-from sequela.posteriors import sampling
-from sequela.posteriors.walkers import Walkers
 from sequela.report import posterior_run
 from sequela.report.tables import samples_table, write_table
 
@@ -90,26 +89,13 @@ def killed(*_arguments, **_options):
     raise KeyboardInterrupt
 
 
-def stop_after(monkeypatch, steps):
-    """Raise KeyboardInterrupt after this many steps of the chains, and save every step."""
-    advance, left = Walkers.advance, iter([True] * steps)
-
-    def step(walkers, threads):
-        if not next(left, False):
-            raise KeyboardInterrupt
-        advance(walkers, threads)
-
-    monkeypatch.setattr(sampling, "_BETWEEN_CHECKPOINTS", -1.0)
-    monkeypatch.setattr(Walkers, "advance", step)
-
-
 def content(folder):
     found = {p.name: p.read_bytes() for p in folder.iterdir() if p.suffix in (".csv", ".html")}
     return found, sequela.Posterior.load(folder / "posterior.npz").theta.tobytes()
 
 
 @pytest.mark.parametrize("amount", [("--draws", "20"), ("--most-draws", "12")])
-@pytest.mark.parametrize("where", ["chains", "orders.csv", "run.json", "report.html"])
+@pytest.mark.parametrize("where", ["chains", "batch", "orders.csv", "run.json", "report.html"])
 def test_a_run_that_was_killed_ends_as_if_it_had_not_been(
     table, tmp_path, monkeypatch, amount, where
 ):
@@ -120,13 +106,18 @@ def test_a_run_that_was_killed_ends_as_if_it_had_not_been(
     assert run("posterior", table, "-o", whole, *arguments).exit_code == 0
     with monkeypatch.context() as patch:
         if where == "chains":
-            stop_after(patch, 55)
+            stops.before_draw(patch, 2 * 55, stops.SINGLE, killed)
+        elif where == "batch":  # after 3 draws of each chain, in the second chain's batch of 4
+            stops.before_draw(patch, 2 * (50 + 3) + 6, stops.GROWING, killed)
         elif where == "run.json":
             patch.setattr(posterior_run, "_run", killed)
         else:
             name = "write_report" if where == "report.html" else "_write_tables"
             patch.setattr(posterior_run, name, killed)
         assert run("posterior", table, "-o", folder, *arguments).exit_code == 130
+    if where in ("chains", "batch"):
+        saved = sequela.Posterior.load(folder / "posterior.npz")
+        assert saved.draws.scale.shape == (2, 5 if where == "chains" else 3)
     assert run("posterior", table, "-o", folder, "--continue").exit_code == 0
     assert content(folder) == content(whole)
 
@@ -134,11 +125,16 @@ def test_a_run_that_was_killed_ends_as_if_it_had_not_been(
 def test_more_draws_that_were_killed_are_drawn_again(table, tmp_path, monkeypatch):
     folder = tmp_path / "out"
     assert run("posterior", table, "-o", folder, *ARGUMENTS).exit_code == 0
-    for steps in (0, 3):
+    for number, seconds, drawn in (
+        (0, stops.SINGLE, 20),
+        (2 * 1 + 1, stops.GROWING, 21),  # during a batch of 2 draws
+        (2 * 2, stops.SINGLE, 23),
+    ):
         with monkeypatch.context() as patch:
-            stop_after(patch, steps)
+            stops.before_draw(patch, number, seconds, killed)
             stopped = run("posterior", table, "-o", folder, "--continue", "--draws", "5")
             assert stopped.exit_code == 130
+        assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, drawn)
     assert run("posterior", table, "-o", folder, "--continue").exit_code == 0
     assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 25)
     before = content(folder)
@@ -152,22 +148,25 @@ def test_more_draws_that_were_killed_are_drawn_again(table, tmp_path, monkeypatc
     assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 29)
 
 
-@pytest.mark.parametrize("steps", [3, 50, 60])
-def test_a_signal_leaves_a_run_that_goes_on_to_its_planned_end(table, tmp_path, monkeypatch, steps):
-    folder = tmp_path / "out"
-    advance, left = Walkers.advance, iter([False] * steps)
-
-    def step(walkers, threads):
-        advance(walkers, threads)
-        if next(left, True):
-            signal.raise_signal(signal.SIGTERM)
-
+@pytest.mark.parametrize(
+    ("number", "seconds", "drawn"),
+    [
+        (2 * 3 + 1, stops.SINGLE, 0),
+        (2 * 50 + 1, stops.SINGLE, 1),
+        (2 * 60, stops.SINGLE, 11),
+        (2 * 57 + 11, stops.GROWING, 15),  # during a batch of 8 draws, which is finished
+    ],
+)
+def test_a_signal_leaves_a_run_that_goes_on_to_its_planned_end(
+    table, tmp_path, monkeypatch, number, seconds, drawn
+):
+    whole, folder = tmp_path / "whole", tmp_path / "out"
+    assert run("posterior", table, "-o", whole, *ARGUMENTS).exit_code == 0
     with monkeypatch.context() as patch:
-        patch.setattr(Walkers, "advance", step)
+        stops.before_draw(patch, number, seconds, lambda: signal.raise_signal(signal.SIGTERM))
         stopped = run("posterior", table, "-o", folder, *ARGUMENTS, "--json")
     assert stopped.exit_code == 130
-    drawn = json.loads(stopped.stdout)["draws"]
-    assert drawn == max(steps - 49, 0)
+    assert json.loads(stopped.stdout)["draws"] == drawn
     record = json.loads((folder / "run.json").read_text())
     assert record["result"] == ({"interrupted": True} if drawn else {})
     if not drawn:  # the run was stopped in its warm-up
@@ -175,7 +174,22 @@ def test_a_signal_leaves_a_run_that_goes_on_to_its_planned_end(table, tmp_path, 
         assert refused.exit_code == 2
         assert "has no draws yet" in refused.output
     assert run("posterior", table, "-o", folder, "--continue").exit_code == 0
-    assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 20)
+    ended, wanted = (sequela.Posterior.load(at / "posterior.npz") for at in (folder, whole))
+    assert ended.draws.scale.shape == (2, 20)
+    assert ended.theta.tobytes() == wanted.theta.tobytes()
+
+
+def test_a_second_signal_ends_a_run_in_the_middle_of_a_batch(table, tmp_path, monkeypatch):
+    folder = tmp_path / "out"
+
+    def signals():
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        stops.before_draw(patch, 2 * 57 + 3, stops.GROWING, signals)
+        assert run("posterior", table, "-o", folder, *ARGUMENTS).exit_code == 130
+    assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 7)
 
 
 def test_refused_data_leave_no_folder_and_change_none(table, tmp_path):

@@ -207,9 +207,10 @@ def test_a_quadratic_with_a_known_end(seed, n, strength, condition):
     assert np.array_equal(state.theta == 0.0, expected == 0.0)
 
 
-def test_a_correlated_quadratic():
+@pytest.mark.parametrize("seed", [7, 8, 9])
+def test_a_correlated_quadratic(seed):
     """Compare with the proximal gradient method, which is slow but reliable."""
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(seed)
     n = 4
     A = rng.normal(size=(n * n, n * n))
     A = A @ A.T + 0.1 * np.eye(n * n)
@@ -227,6 +228,9 @@ def test_a_correlated_quadratic():
     state, info = minimised(evaluate_it, np.zeros((n, n)), penalty, tol=1e-8)
     np.testing.assert_allclose(state.theta, slow, atol=1e-5)
     assert info.evaluations < 300
+    # The rounding error of a difference of two losses is larger than the gains of the last steps,
+    # and it depends on the processor. So the solver must not need these differences.
+    assert info.status is Status.CONVERGED
 
 
 def test_a_loss_that_is_infinite_somewhere_is_avoided():

@@ -197,6 +197,13 @@ def test_value_is_the_sum_over_interactions(strength, theta):
     assert OffDiagonalL1(strength).value(theta) == pytest.approx(l1(theta, strength), abs=1e-12)
 
 
+def test_base_rates_cost_nothing_at_any_strength():
+    """Rounding errors of their sum must not count: a large strength would multiply them."""
+    for seed in range(20):
+        theta = np.diag(np.random.default_rng(seed).normal(size=6))
+        assert OffDiagonalL1(1e9).value(theta) == 0.0
+
+
 @quick
 @given(strengths, matrices, st.floats(0.01, 2.0))
 def test_prox_keeps_base_rates_and_signs(strength, theta, step):

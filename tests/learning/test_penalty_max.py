@@ -7,7 +7,10 @@ from learning.problems import interactions, quiet, simulated, table
 from sequela import Budget, Dataset, Model, SetChain, evaluate
 from sequela.learning import penalty_max
 from sequela.learning.independent_fit import fit_independent
+from sequela.learning.largest_penalty import best_without_interactions
+from sequela.likelihood.objective import Objective
 from sequela.observation import Exponential
+from sequela.settings import Settings
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -33,6 +36,18 @@ def test_it_is_the_largest_gradient(stop_rate):
     np.fill_diagonal(gradient, 0.0)
     largest = penalty_max(data, observation=observation)
     assert largest == pytest.approx(np.abs(gradient).max(), rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_base_rates_are_optimal_at_known_times(seed):
+    """Here a solver finds them. The digits of `penalty_max` are those of the base rates."""
+    rng = np.random.default_rng(seed)
+    data = simulated(5, 120, seed).with_weights(rng.integers(0, 4, 120))
+    objective = Objective(data, Exponential(), Settings())
+    gradient = evaluate(best_without_interactions(objective), data).gradient
+    assert np.abs(np.diag(gradient)).max() <= 1e-8
+    np.fill_diagonal(gradient, 0.0)
+    assert penalty_max(data) == pytest.approx(np.abs(gradient).max(), abs=1e-12)
 
 
 def test_sets_beyond_the_budget_give_the_same():

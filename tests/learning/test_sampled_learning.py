@@ -63,15 +63,45 @@ def test_the_objective_is_right_within_its_error(learned, seed):
     # A t variable with 7 degrees of freedom is beyond 6 or -6 about once in 2,000 times.
     assert abs(learner.objective_ - exact) < 6.0 * learner.objective_se_
     best = SetChain(PENALTY, tol=1e-5).fit(medium(seed))
-    assert exact > best.objective_ - 5e-3
+    # The sampled objective prefers the learned theta to the best one only if its errors at the two
+    # differ by at least their distance in the exact objective. Rounding errors, which depend on the
+    # processor, can change which orders are drawn, and so this distance. In 80 fits with other
+    # seeds, it was 0.7 standard errors on average and at most 3.3.
+    assert exact > best.objective_ - 6.0 * learner.objective_se_
+    # These 6 standard errors are small compared with the gain by interactions.
+    without = SetChain(5.0).fit(medium(seed)).objective_
+    assert 6.0 * learner.objective_se_ < 0.5 * (best.objective_ - without)
+
+
+def signs_of_needed(data, loss):
+    """Return the signs of the interactions of the exact fit without which it is worse by `loss`.
+
+    The signs of all other interactions are 0.
+    """
+    best = SetChain(PENALTY, tol=1e-5).fit(data)
+    signs = np.zeros_like(best.theta_)
+    for at in zip(*np.nonzero(np.abs(best.theta_) > 0.5), strict=True):
+        if at[0] != at[1]:
+            absent = np.full_like(signs, np.nan)
+            absent[at] = 0.0
+            without = SetChain(PENALTY, tol=1e-5, fixed=absent).fit(data)
+            if without.objective_ < best.objective_ - loss:
+                signs[at] = np.sign(best.theta_[at])
+    return signs
 
 
 def test_sampled_and_exact_fits_agree_on_what_interacts(learned):
-    """Compare only the signs of strong interactions, not of those close to zero."""
+    """Compare interactions that are needed, not those whose gain is within the Monte Carlo error.
+
+    An interaction of -1.6 in the first data set changes the objective by one standard error only.
+    """
+    compared = 0
     for seed, learner in learned.items():
-        exact = SetChain(PENALTY, tol=1e-5).fit(medium(seed)).theta_
-        strong = np.abs(exact) > 0.75
-        assert (np.sign(learner.theta_[strong]) == np.sign(exact[strong])).all()
+        signs = signs_of_needed(medium(seed), 6.0 * learner.objective_se_)
+        needed = signs != 0.0
+        assert (np.sign(learner.theta_[needed]) == signs[needed]).all()
+        compared += needed.sum()
+    assert compared >= 2
 
 
 def objective_of(data, budget, seed=1):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import sequela
+from posteriors import stops
 from sequela.posteriors import Laplace, LearnedScale, NotConvergedWarning, StudentT, diagnostics
 from sequela.posteriors import sampling as module
 
@@ -57,27 +58,59 @@ def test_a_continued_run_is_a_longer_run(data, replicas, tmp_path):
     assert same(longer, sequela.posterior(data, **options))
 
 
-def test_a_stopped_run_resumes_to_the_same_bits(data, found, tmp_path, monkeypatch):
+@pytest.mark.parametrize("seconds", [stops.SINGLE, stops.GROWING])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_sizes_of_batches_change_no_bit(data, found, monkeypatch, seconds, threads):
+    monkeypatch.setattr(module, "_SECONDS_TOGETHER", seconds)
+    again = sequela.posterior(data, **OPTIONS, n_threads=threads)
+    assert same(again, found)
+    (plan, arrays), (wanted_plan, wanted) = again.chain_states, found.chain_states
+    assert plan == wanted_plan
+    assert arrays.keys() == wanted.keys()
+    assert all(np.array_equal(arrays[name], wanted[name]) for name in wanted)
+
+
+def test_a_batch_takes_about_a_second():
+    assert module._next_together(1, 0.4) == 2
+    assert module._next_together(4, 0.99) == 4
+    assert module._next_together(8, 2.0) == 4
+    assert module._next_together(2, 0.001) == 4  # although many more would fit
+    assert module._next_together(32, 0.0) == 32
+    assert module._next_together(1, 60.0) == 1
+
+
+class Killed(BaseException):
+    pass
+
+
+def kill():
+    raise Killed
+
+
+# The warm-up of both chains has 40 draws. The second run starts after draw 11 of the warm-up, so
+# that 18 of its draws belong to the warm-up.
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("seconds", "last", "drawn"),
+    [
+        (stops.SINGLE, 18 + 2 * 17, 17),
+        (stops.GROWING, 18 + 2 * 7, 7),  # before the first chain begins its batch of 8 draws
+        (stops.GROWING, 18 + 2 * 7 + 11, 7),  # during this batch, in the second chain
+        (stops.GROWING, 18 + 2 * 15 + 6, 15),  # during the last batch, which has 15 draws
+    ],
+)
+def test_a_stopped_run_resumes_to_the_same_bits(
+    data, found, tmp_path, monkeypatch, seconds, last, drawn, threads
+):
     """The run writes a checkpoint at every step, and is stopped during and after its warm-up."""
     place = tmp_path / "run.npz"
-    monkeypatch.setattr(module, "_BETWEEN_CHECKPOINTS", -1.0)
-    advance = module.Walkers.advance
-
-    class Killed(BaseException):
-        pass
-
-    def cut(walkers, threads):
-        if walkers.done in stops:
-            stops.remove(walkers.done)
-            raise Killed
-        advance(walkers, threads)
-
-    stops = [11, 37]
-    monkeypatch.setattr(module.Walkers, "advance", cut)
-    for _ in range(2):
-        with pytest.raises(Killed):
-            sequela.posterior(data, checkpoint=place, **OPTIONS)
-        assert sequela.Posterior.load(place).draws.scale.shape[1] in (0, 17)
+    for number, kept in ((22, 0), (last, drawn)):
+        with monkeypatch.context() as patch:
+            stops.before_draw(patch, number, seconds, kill)
+            with pytest.raises(Killed):
+                sequela.posterior(data, checkpoint=place, **OPTIONS, n_threads=threads)
+        assert sequela.Posterior.load(place).draws.scale.shape[1] == kept
+    assert sequela.Posterior.load(place).chain_states[0]["done"] == 20 + drawn
     assert same(sequela.posterior(data, checkpoint=place, **OPTIONS), found)
     assert same(sequela.Posterior.load(place), found)
 

@@ -42,7 +42,8 @@ __all__ = ["NotConvergedWarning", "PosteriorKeywords", "posterior"]
 
 # Seconds between two checkpoints.
 _BETWEEN_CHECKPOINTS = 30.0
-# Chains draw for about this time, and at most this many draws, before they wait for each other.
+# Chains draw for about this time, and at most this many draws, before they wait for each other. A
+# signal ends a run only then.
 _SECONDS_TOGETHER = 1.0
 _MOST_TOGETHER = 32
 # Convergence is checked for the first time after this many draws per chain, then at growing
@@ -216,10 +217,8 @@ class _Run:
                 drawn = walkers.draw(count, threads)
                 self.fresh += drawn
                 bar.reach(walkers.done - first)
-                if drawn and time.monotonic() - begun < _SECONDS_TOGETHER:
-                    together = min(2 * together, _MOST_TOGETHER)
-                elif drawn:
-                    together = max(together // 2, 1)
+                if drawn:
+                    together = _next_together(len(drawn), time.monotonic() - begun)
                 if self.checkpoint and time.monotonic() - saved > _BETWEEN_CHECKPOINTS:
                     self.result().save(self.checkpoint)
                     saved = time.monotonic()
@@ -281,6 +280,15 @@ class _Run:
                 log_likelihood=np.empty((chains, 0)),
                 orders=np.empty((chains, 0, len(self.problem.pairs))),
             )
+
+
+def _next_together(drawn: int, seconds: float) -> int:
+    """Return how many draws fit into the next second, if the last ones took so many seconds.
+
+    The number at most doubles, because the first draws may have been fast by chance.
+    """
+    fit = drawn * _SECONDS_TOGETHER / max(seconds, 1e-9)
+    return int(np.clip(fit, 1, min(2 * drawn, _MOST_TOGETHER)))
 
 
 def _checks(last: int) -> set[int]:

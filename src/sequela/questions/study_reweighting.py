@@ -149,6 +149,8 @@ def _outcomes(
 
 def _independent_share(problem: StudyProblem) -> float:
     """Return the effective number of draws of this order, divided by the number of draws."""
-    values = problem.ahead.astype(np.float64)
+    # Compare with the first draw, so that rounding errors do not depend on which item of the pair
+    # is given first.
+    values = (problem.ahead == problem.ahead[0, 0]).astype(np.float64)
     size = float(effective_size(values[:, :, None])[0])
     return min(size / values.size, 1.0) if np.isfinite(size) else 1.0

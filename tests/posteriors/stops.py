@@ -1,0 +1,29 @@
+"""Stop a run of chains before a given draw, also in the middle of a batch of draws."""
+
+from __future__ import annotations
+
+import itertools
+
+from sequela.posteriors import sampling, walkers
+
+# Seconds of a batch, so that the sizes of batches do not depend on the clock: without time, chains
+# wait for each other after every draw; with unlimited time, batches have 1, 2, 4, 8, ... draws.
+SINGLE, GROWING = 0.0, float("inf")
+
+
+def before_draw(monkeypatch, number, seconds, action):
+    """Call `action` before draw `number` of this process, and write a checkpoint after each batch.
+
+    Draws of all chains are counted from 0, the warm-up included. In a batch, all draws of a chain
+    come before those of the next chain (with one thread).
+    """
+    call, numbers = walkers.call, itertools.count()
+
+    def counted(function, *arguments):
+        if function is walkers.advance and next(numbers) == number:
+            action()
+        return call(function, *arguments)
+
+    monkeypatch.setattr(walkers, "call", counted)
+    monkeypatch.setattr(sampling, "_BETWEEN_CHECKPOINTS", -1.0)
+    monkeypatch.setattr(sampling, "_SECONDS_TOGETHER", seconds)
