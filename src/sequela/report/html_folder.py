@@ -219,7 +219,7 @@ def read_run_table(place: Path, name: str) -> pd.DataFrame | None:
         raise InputError(f"{str(path)!r} cannot be read as a table ({error})") from None
     lacking = [column for column in _LABELS.get(name, ()) if column not in frame.columns]
     if lacking or frame.columns.duplicated().any():
-        what = f"no column {lacking[0]!r}" if lacking else "a column twice"
+        what = f"no column {lacking[0]!r}" if lacking else "the same column twice"
         raise InputError(f"{str(path)!r} has {what}; make the run again, or delete the file")
     for column in frame.columns:
         if column in _TEXT:
