@@ -47,7 +47,7 @@ class ManyItems:
 
 @dataclass(frozen=True, slots=True)
 class MissingCells:
-    """How many cells are missing for one reason, and how many samples and items have such cells."""
+    """The cells that are missing for one reason, and how many samples and items have such cells."""
 
     reason: str
     cells: int
@@ -170,7 +170,7 @@ class ImportSummary:
         have = "have" if len(self.many_items) > 1 else "has"
         return (
             f"{counted(len(self.many_items), 'sample')} {have} very many items: {shown}. They "
-            "appear to be observed late, which may be wrong if they are hypermutated."
+            "appear to be observed late. This may be wrong if they are hypermutated."
         )
 
     def to_dict(self) -> dict[str, Any]:

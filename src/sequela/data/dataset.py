@@ -178,7 +178,7 @@ class Dataset(PartlyKnown):
 
     @classmethod
     def _trusted(cls, *parts: Any) -> Dataset:
-        """Build a data set from parts of another data set, without checking them again."""
+        """Build a data set from parts of a validated data set, without validating them again."""
         new = cls.__new__(cls)
         new._store(*parts)  # noqa: SLF001  (it is our own)
         return new

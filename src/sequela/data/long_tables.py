@@ -1,7 +1,7 @@
 """Read long tables, with one line per sample and item, as laboratories and registers keep them.
 
-A line says that a sample has an item. A column of values may say whether the sample has the item,
-and a column of dates may say since when.
+A line says that a sample has an item. A column of values may say whether the sample has the item or
+not. A column of dates may say since when the sample has it.
 """
 
 from __future__ import annotations
@@ -365,7 +365,7 @@ class _Table:
         unknown = int((draft.values & np.isnan(first)).sum())
         if unknown:
             draft.notes.append(
-                f"{counted(unknown, 'pair')} of sample and item without a date, or with a line "
-                "without a date; the position of the item in the order is unknown."
+                f"{counted(unknown, 'pair')} of sample and item without a date in some line; the "
+                "position of the item in the order is unknown."
             )
         return first

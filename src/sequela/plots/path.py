@@ -104,7 +104,7 @@ def _draw_lines(
 
 
 def _scale(ax: Axes, penalties: NDArray[np.float64]) -> None:
-    """Make the axis of penalties logarithmic, with the largest on the left and any 0 on the right."""
+    """Make the axis of penalties logarithmic, from the largest on the left to 0 on the right."""
     ticker = load("matplotlib.ticker")
     positive = penalties[penalties > 0.0]
     if not positive.size:
