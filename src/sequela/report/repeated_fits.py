@@ -75,8 +75,8 @@ class RepeatsReport:
     ----------
     folder : Path
         The folder with the records.
-    The name of the function that each repeat calls.
-        The function that each repeat calls.
+    task : str
+        The name of the function that each repeat calls.
     seed, repeats : int
         Seed of the plan, and its number of repeats.
     missing : tuple of int
