@@ -45,7 +45,7 @@ def fit_table(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.Da
     folder : path
         The folder in which the plan was run.
     partial : bool
-        Whether missing repeats may be left out; otherwise they are an error.
+        Whether missing repeats may be left out. If False, a missing repeat is an error.
 
     Returns
     -------
@@ -184,7 +184,7 @@ def summarise(
     level : float
         The share of the fits whose effect lies between "lower" and "upper".
     partial : bool
-        Whether missing repeats may be left out; otherwise they are an error.
+        Whether missing repeats may be left out. If False, a missing repeat is an error.
 
     Returns
     -------
@@ -228,7 +228,8 @@ def _stability(
     tail = (1.0 - level) / 2.0
     rows = []
     for i in range(data.n_items):
-        # Use one row of theta at a time, because memory may be too small for all rows of all fits.
+        # Handle one row of theta at a time, because the rows of all fits together may not fit into
+        # memory.
         values = np.full((len(fits), data.n_items), np.nan)
         for at, (places, theta) in enumerate(fits):
             mine = np.flatnonzero(places == i)

@@ -42,7 +42,7 @@ __all__ = [
 _PLAN_NAME = "plan.json"
 _FORMAT = "sequela repeats"
 _VERSION = 1
-# The names of files that jobs write to the folder, and of their temporary files.
+# Matches the names of the files that jobs write to the folder, and of their temporary files.
 _OURS = re.compile(rf"\.?({re.escape(_PLAN_NAME)}|{re.escape(DATA_NAME)}|\d{{6,}}\.json)(\..*)?")
 
 
