@@ -195,9 +195,10 @@ def propose_merges(
         The smallest Jaccard index of two items of a group, above 0 and at most 1. The Jaccard index
         is the number of samples with both items, divided by the number of samples with at least
         one of them.
-    Ignore items that occur in fewer samples. For example, two items may occur only once, in the
-    same sample. They always occur together, but one sample is not enough evidence that they are one
-    event.
+    at_least : int
+        Ignore items that occur in fewer samples. For example, two items may occur only once, in the
+        same sample. They always occur together, but one sample is not enough evidence that they are
+        one event.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """The verdicts on an order, in the words of tables and files.
 
-This module imports no numerical library, so that commands that need only these words start fast.
+This module imports no numerical library. So commands that need only these words start fast.
 """
 
 from __future__ import annotations

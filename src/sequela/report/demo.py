@@ -36,9 +36,10 @@ class Demo:
         The fit of the built-in samples.
     first, then : str
         The two alterations.
-    The probability that `first` came before `then`, among samples with both. `learned` is the
-    probability in the learned model. `true` is the probability in the model from which the samples
-    were drawn.
+    learned, true : Estimate
+        The probability that `first` came before `then`, among samples with both. `learned` is the
+        probability in the learned model. `true` is the probability in the model from which the
+        samples were drawn.
     """
 
     fit: FitReport

@@ -71,7 +71,8 @@ class FitResult:
         The KKT residual (distance from an optimum), and its Monte Carlo error (0 if it is exact).
     converged : bool
         Whether the best start ended at an optimum.
-    Number of interactions of the model, and number of different optima at which starts ended.
+    interactions, optima : int
+        Number of interactions of the model, and number of different optima at which starts ended.
     penalty : float
         The given penalty, or the one chosen by cross-validation.
     theta_sha256 : str
@@ -211,7 +212,8 @@ def run_fit(
         A table of samples and items; see `read_table`.
     folder : path
         The folder to make.
-    The options that the numbers depend on; None means the defaults.
+    options : FitRunOptions or None
+        The options that the numbers depend on; None means the defaults.
     output : OutputOptions or None
         Figures, and whether an earlier folder is replaced.
     execution : Execution or None
