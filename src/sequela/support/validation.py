@@ -56,8 +56,8 @@ def check_theta(theta: Any, items: Sequence[str] | None = None) -> NDArray[np.fl
         raise InputError("theta has no items; expected at least a 1 x 1 array")
     if items is not None and array.shape[0] != len(items):
         raise InputError(
-            f"theta has shape {array.shape}, but the given labels or data have {len(items)} items; "
-            f"expected the shape {len(items)} x {len(items)}"
+            f"theta has shape {array.shape} but the given labels or data have {len(items)} items; "
+            f"expected {len(items)} x {len(items)}"
         )
     bad = ~np.isfinite(array)
     if bad.any():
