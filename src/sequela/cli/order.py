@@ -57,7 +57,6 @@ def order(
 
     MODEL is the folder of a fit, a model file, or a table of theta. Without ITEMS, all pairs of the
     model, or of the sample, are listed. Write -- before items that begin with a hyphen. The
-    model, or of the sample, are listed. Write -- before items that begin with a hyphen. The
     probability is that the first item arrived before the second in a sample that has both. With
     --given, it is for samples that have exactly these items.
     """

@@ -312,10 +312,11 @@ def _differences(
 def _interval(
     first: NDArray[np.float64], second: NDArray[np.float64], level: float
 ) -> tuple[float, float, float]:
-    """Return (low, high, probability that the value in the second cohort is larger).
+    """Return the interval of the difference, and P(the value is larger in the second cohort).
 
-    Every model of one cohort is compared with every model of the other, because the cohorts are
-    cohorts are independent. A pair of equal values, such as two zeros, counts as one half.
+    The result is (low, high, probability). Every model of one cohort is compared with every model
+    of the other cohort, because the cohorts are independent. A pair of equal values, such as two
+    zeros, counts as one half.
     """
     first, second = first[~np.isnan(first)], second[~np.isnan(second)]
     if not (first.size and second.size):

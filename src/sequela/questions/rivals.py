@@ -96,7 +96,6 @@ def reverse_order(
 
     The distribution of sets in the model of these two items alone stays the same. The item that
     mostly arrived first now mostly arrives second. `stop_rate` is the rate of the observation.
-    mostly arrived first then mostly arrives second. `stop_rate` is the rate of the observation.
 
     Examples
     --------
