@@ -203,7 +203,7 @@ class Model:
         Parameters
         ----------
         path : str or path
-            The name of the file. It is used as it is, without adding a suffix; ".npz" is usual.
+            The name of the file. No suffix is added to this name; ".npz" is usual.
 
         Examples
         --------
@@ -262,8 +262,7 @@ class Model:
         Parameters
         ----------
         path : str or path
-            The name of the file, which is written in UTF-8. It is used as it is, without adding a
-            suffix.
+            The name of the file, which is written in UTF-8. No suffix is added to this name.
 
         Examples
         --------
@@ -321,8 +320,8 @@ class Model:
         Parameters
         ----------
         path : str or path
-            The name of the CSV file. It is used as it is, without adding a suffix. `mhn` finds the
-            file only if the name ends in ".csv".
+            The name of the CSV file. No suffix is added to this name. `mhn` finds the file only if
+            the name ends in ".csv".
 
         Examples
         --------

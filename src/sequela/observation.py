@@ -155,7 +155,7 @@ KINDS: dict[str, type[Exponential | Gamma | HeavyTailed | ObservationEffects]] =
 def phases_of(observation: Observation) -> PhaseTables | None:
     """Return the phases of an observation time, or None if there are none or the rate is constant.
 
-    Phases are exponential times. The observation time is a mixture and a sum of them.
+    Phases are exponential times. The observation time is a mixture or a sum of such times, or both.
 
     Examples
     --------

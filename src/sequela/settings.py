@@ -199,7 +199,7 @@ def read_settings(
         "settings" with a `Settings` object. If both give a value, the keyword is used and not the
         object.
     unused : tuple of str
-        Names of settings that the function does not use. If one of them is given, it is an error.
+        Names of settings that the function does not use. If one of these is given, it is an error.
     posterior : bool
         Whether this function takes a posterior, and therefore `max_models`.
 

@@ -223,8 +223,8 @@ def simulate(
     rate = observation.constant_rate
     if rate is None and phases_of(observation) is None:
         raise InputError(
-            f"an observation of kind {observation.kind!r} cannot be simulated; use one with a "
-            "constant rate, such as sequela.Exponential()"
+            f"an observation of kind {observation.kind!r} cannot be simulated; use an "
+            "observation with a constant rate, such as sequela.Exponential()"
         )
     size = positive_integer("size", size)
     threads = resolve_threads(n_threads)

@@ -92,7 +92,7 @@ def plan(
     studies are simulated from it. A study calls an order if its data can tell this order. The
     output shows how often a study would call the right order or the wrong order, and the expected
     evidence in nats. Clock items are independent of all other items. With --method check this can
-    take many minutes. It is faster with fewer --studies, --samples and --clocks.
+    take many minutes. The computation is faster with fewer --studies, --samples and --clocks.
     """
     from sequela.questions import plan_study
     from sequela.report.tables import records, write_table

@@ -80,8 +80,8 @@ def posterior(
     """Draw models that are plausible given DATA, and show how probable each order is.
 
     A fit returns one model. Other models, with opposite orders, may explain the data equally well.
-    The posterior includes all of them. The output folder contains the draws (posterior.npz), tables
-    with intervals (orders.csv and interactions.csv), a report that shows all of it in a browser
+    The posterior includes all these models. The output folder contains the draws (posterior.npz),
+    tables with intervals (orders.csv and interactions.csv), a report of all results for the browser
     (report.html), and run.json. The draws are saved every half minute, so that --continue can
     resume a run that was stopped.
     """

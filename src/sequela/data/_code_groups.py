@@ -26,7 +26,7 @@ _CODE_HEADERS = {"code", "codes", "icd", "icd10", "icd_code", "icd10_code", "pre
 
 @dataclass
 class CodeGroups:
-    """Maps codes to their groups. Dots do not matter, nor do upper and lower case.
+    """Maps codes to their groups. Dots, and differences of upper and lower case, are ignored.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Collect the mistakes of a table, so that one message shows all kinds of them."""
+"""Collect the mistakes of a table, so that one message shows all kinds of mistakes."""
 
 from __future__ import annotations
 

@@ -78,11 +78,12 @@ def read_long(
 ) -> Imported:
     r"""Read a table with one line per sample and item.
 
-    Several lines may have the same sample and item. The item is present if one of them says so.
+    Several lines may have the same sample and item. The item is present if one of these lines says
+    so.
 
     Parameters
     ----------
-    path : str or path, or a list of them
+    path : str or path, or a list of paths
         The table, with cells separated by tabs, commas, semicolons or spaces. It may be compressed.
     sample, item : str, optional
         The labels of the columns with the ids and the items. Default: columns with a usual label,

@@ -198,8 +198,8 @@ class SampledCompletions(NamedTuple):
     Attributes
     ----------
     log_p, variance : arrays
-        The estimated log-probability of each sample, and the variance of this estimate. Both are
-        NaN if the log-probabilities were not requested.
+        The estimated log-probability of each sample, and the variance of this estimate. Both arrays
+        are NaN if the log-probabilities were not requested.
     gradient, gradient_variance : arrays (n, n) or None
         The weighted sum of the gradients of the samples, and the variance of this sum.
     present : list of arrays

@@ -214,7 +214,7 @@ class ExactWork:
 
     def _in_logs(self, s: int) -> NDArray[np.float64] | None:
         columns = self.parameters.columns(self.distinct.items(s))
-        # Sets at times that are given by phases cannot be evaluated in logarithms.
+        # If phases represent the observation time, a set cannot be evaluated in logarithms.
         if not in_range(columns) or self.parameters.phases is not None:
             return None
         needed = self.distinct.sets.known

@@ -181,7 +181,7 @@ class Passage:
         value, G, lost = self._in_doubles(t, want_gradient=want_gradient or risky)
         if risky and not self._is_sound(value, G, lost, t):
             value, G = np.nan, None
-            # This is imported here, because it is rarely needed, and `decimal` takes memory.
+            # Import this module here, because it is rarely needed, and `decimal` takes memory.
             from sequela.likelihood.careful_times import LARGEST_CAREFUL_SET, careful_set
 
             if self.k <= LARGEST_CAREFUL_SET:

@@ -1,4 +1,4 @@
-"""Plot observed against expected numbers, with scales on which all sampling noise looks alike."""
+"""Plot observed against expected numbers, on scales that make sampling noise equally wide."""
 
 from __future__ import annotations
 

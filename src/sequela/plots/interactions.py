@@ -186,7 +186,7 @@ def _draw_arrows(
     at: dict[int, NDArray[np.float64]],
     areas: dict[int, float],
 ) -> list[NDArray[np.float64]]:
-    """Draw the arrows and return points along each of them."""
+    """Draw the arrows, and return points along each arrow."""
     patches = load("matplotlib.patches")
     widths = 0.7 + 2.3 * np.abs(effects) / np.abs(effects).max()
     courses = []

@@ -40,8 +40,8 @@ class _Spot:
 
     @property
     def radius(self) -> float:
-        # The first ring is farther from the centre than rings are from one another, because there
-        # the thickest branches need more room.
+        # The first ring is farther from the centre than rings are from one another, because the
+        # thickest branches start at the centre.
         return self.depth + 0.5
 
     @property

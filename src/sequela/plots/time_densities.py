@@ -33,7 +33,7 @@ def plot_time_densities(
 
     Parameters
     ----------
-    posteriors : TimePosterior, list of them, or mapping from label to them
+    posteriors : TimePosterior, list of TimePosterior, or mapping from label to TimePosterior
         From `time_posterior`.
     labels : list or None
         One label per posterior; None: the labels of the mapping, or 1, 2, ...

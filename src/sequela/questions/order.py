@@ -130,7 +130,7 @@ def order_probability(
     items. With 400 models, "auto" is exact for up to 16 items. With more items, 10,000 sequences
     are simulated from each model (see `draws`). The simulation error makes the intervals slightly
     wider for pairs that are rarely observed together. With `given`, and if the sample is beyond the
-    budget, 320 orders of it are drawn under each model.
+    budget, 320 orders of the sample are drawn under each model.
 
     Examples
     --------

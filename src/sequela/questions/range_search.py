@@ -51,8 +51,8 @@ class SearchLimits:
     evaluations : int or None
         At most about this many evaluations of the likelihood; None: any number.
     seconds : float
-        At most about this much predicted time on one core. It is predicted, so that the end of a
-        search does not depend on the machine. If it is infinite, there is no limit.
+        At most about this much predicted time on one core. A prediction is used, so that the end of
+        a search does not depend on the machine. If it is infinite, there is no limit.
     moves : int
         How often a better model may replace the current one.
     """

@@ -31,7 +31,7 @@ _MAX_MODELS = 100
 # then have an error of about 0.001 in probability.
 _PROBABILITIES = (0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999)
 _BISECTIONS = 40
-# Number of samples per bisection, which limits its memory.
+# Number of samples per bisection. It limits the memory that a bisection needs.
 _SAMPLES_TOGETHER = 256
 
 

@@ -229,7 +229,7 @@ def watching(client: Any, parallel: Any, only: list[str]) -> Iterator[None]:
 
     There are two such cases. In the first, the connection to the scheduler is lost. The client then
     cancels its tasks. joblib usually notices this, but a task that is submitted at that moment
-    never gets an answer. In the second case, all workers in `only` are gone. In both cases the
+    never gets an answer. In the second case, no worker in `only` exists any more. In both cases the
     timeout of joblib is set to 0. joblib checks its timeout repeatedly, so the wait ends with an
     error.
     """

@@ -192,7 +192,8 @@ def plan_fits(
     seed : int
         The seed from which all random numbers are derived.
     orders : list of labels or None
-        Items. Each fit also records P(a before b) for every pair of them; see `order_matrix`.
+        Items. Each fit also records P(a before b) for every pair of these items. See
+        `order_matrix`.
     times : array or None
         Observation times, as in `SetChain.fit`.
     **options

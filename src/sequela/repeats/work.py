@@ -31,7 +31,7 @@ __all__ = ["Done", "Work", "do", "end_with", "make_ready", "where"]
 
 @dataclass(frozen=True)
 class Work:
-    """The part of a plan that all repeats share. It is small, as it is sent with every repeat.
+    """The part of a plan that all repeats share. It is small, because it is sent with every repeat.
 
     `data` is the path and the checksum of the samples. `parent` is the id of the parent process.
     """

@@ -109,8 +109,8 @@ def usable_family(
 ) -> tuple[Observation | str, ...]:
     """Return the kinds of observation that are compared for the family in the options.
 
-    Effects on the observation are left out if they cannot be learned. This is so with some options,
-    and if samples have known times.
+    Effects on the observation cannot be learned together with some options, or if samples have
+    known times. In these cases, they are left out.
 
     Examples
     --------

@@ -154,7 +154,7 @@ def _load(place: Path) -> Model | Posterior:
         found.require_draws()
         return found
     raise InputError(
-        f"{str(place)!r} holds no {MODEL_NAME} and no {POSTERIOR_NAME}; give a folder that "
+        f"{str(place)!r} contains neither {MODEL_NAME} nor {POSTERIOR_NAME}; give a folder that "
         "`sequela fit` or `sequela posterior` made"
     )
 

@@ -133,9 +133,9 @@ def sample_orders(
 ) -> tuple[Sequence[Any], Sequence[Any], int]:
     """Return the most likely order and the arrival times of each sample, under one draw.
 
-    Sample after sample uses another draw, in turn. So a tree of all orders shows how much orders
-    vary over the posterior. The third value is the size of the largest set for which orders were
-    computed.
+    The draws are used in turn: each sample uses the next draw. So a tree of all orders shows how
+    much orders vary over the posterior. The third value is the size of the largest set for which
+    orders were computed.
     """
     theta = page_draws(posterior).astype(np.float64)
     used = theta[: min(len(theta), data.n_samples)]

@@ -130,7 +130,7 @@ class RepeatTables:
 def describe_repeats(
     plan: Plan, folder: str | os.PathLike[str], *, level: float = 0.9
 ) -> RepeatsReport:
-    """Return a report on the records of a plan. It is not necessary that all records exist.
+    """Return a report on the records of a plan, even if some records do not exist yet.
 
     Parameters
     ----------
