@@ -87,7 +87,7 @@ PRESETS = {
 
 
 def preset_named(name: str | None) -> Preset:
-    """Return the preset of this name; None means a plain table."""
+    """Return the preset of this name; for None, the preset of a table of no known kind."""
     if name is None:
         return PLAIN
     if name not in PRESETS:

@@ -444,7 +444,7 @@ class Dataset(PartlyKnown):
         return self.select_items([self._items[j] for j in order[:n]])
 
     def compressed(self) -> DistinctSets:
-        """Return the distinct sets and their counts, ordered by size, then by items.
+        """Return the distinct sets and their counts, sorted by size and then by items.
 
         Each set has the items that a sample is known to have: missing cells count as absent.
 

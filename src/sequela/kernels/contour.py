@@ -53,7 +53,7 @@ def tilted_moments(first, second, steps, log_F, lattice, z):
     """Fill ``steps[R, c]`` = arrival_c(R); return the mean and variance of the observation time.
 
     ``first[R]`` and ``second[R]`` receive the first two moments of the time at which R is left. The
-    observation time is that of the possible final states, with their probabilities from
+    mean and the variance are taken over the possible final states, with their probabilities from
     `log_forward`.
     """
     Q = lattice.Q

@@ -111,7 +111,7 @@ def order_weight(h, hold, exits, order, columns, t):
 def add_order_gradient(G, times, h, hold, order, later):
     """Add the gradient of log p of one order, multiplied by `times`, to G.
 
-    G has the layout of `lattice.gradient`.
+    G has the axes of the array in `lattice.gradient`.
     """
     k = order.shape[0]
     m = later.shape[0] - 1

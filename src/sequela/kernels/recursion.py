@@ -99,7 +99,7 @@ def arrive(target, source, row, l, h, H, low, k, present):
 
 @helper
 def forward(F, I, h, base, table, l, rate, W, columns, k):
-    """Fill F, in increasing sequence of the tiles: ``F(R) = I(R) * sum_c F(R - c) r_c(R - c)``."""
+    """Fill F, from the first tile to the last: ``F(R) = I(R) * sum_c F(R - c) r_c(R - c)``."""
     low, tile, tops = split_bits(k)
     width = 1 << low
     rows = 1 << tile
@@ -183,7 +183,7 @@ def forward(F, I, h, base, table, l, rate, W, columns, k):
 
 @helper
 def backward(T, I, h, base, table, l, rate, W, columns, k, need):
-    """Fill T, in decreasing sequence of the tiles; see below for the formula.
+    """Fill T, from the last tile to the first; see below for the formula.
 
     ``T(R) = I(R) * (end(R) + sum_c r_c(R) T(R + c))``. A sample may end in the states that have all
     bits of `need`: end(R) is 1 in these states and 0 elsewhere.

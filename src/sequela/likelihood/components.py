@@ -208,7 +208,7 @@ class ComponentFunction:
     def gradient(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the gradient of the weighted sum of log p over the points.
 
-        The layout is that of the kernel `component_gradient`.
+        The array has the axes of G in the kernel `component_gradient`.
         """
         source = self.source(grid, weights)
         G = np.empty((self.k + 1, self.columns.size + 1))

@@ -185,7 +185,7 @@ def _partly_known(data: Dataset) -> NDArray[np.bool_]:
 
 
 def _other_knowledge(data: Dataset) -> NDArray[np.int64]:
-    """Return for each sample the number of its combination of missing cells and known orders."""
+    """Return for each sample a number for its combination of missing cells and known orders."""
     cells = [b""] * data.n_samples
     if data.missing is not None:
         cells = [row.tobytes() for row in np.packbits(data.missing, axis=1)]

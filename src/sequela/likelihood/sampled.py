@@ -119,7 +119,7 @@ class SampledMean:
 
 
 def combine(parameters: Parameters, columns: Columns, results: list[ChainResult]) -> SampledMean:
-    """Return the means over the chains of one set of log p and of the gradient, with variances."""
+    """Return means of log p and of the gradient over the chains of one set, with variances."""
     chains = len(results)
     values = np.array([result.log_p for result in results])
     value = float(values.mean())

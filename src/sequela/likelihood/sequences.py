@@ -161,7 +161,7 @@ def _labels(model: ModelLike, items: Sequence[str] | None) -> dict[str, int] | N
 def _positions(
     sequences: Iterable[Sequence[Any]], labels: dict[str, int] | None, n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the positions of the items of all sequences, concatenated, and where each starts."""
+    """Return the item positions of all sequences, concatenated, and where each sequence starts."""
     if isinstance(sequences, str):
         raise InputError("sequences is one text; expected a list of sequences of items")
     flat: list[int] = []

@@ -129,7 +129,8 @@ def _on_grid(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     """Return F and f of all items of a lattice at the points of the grid, and the largest error.
 
-    The error is the largest distance of the sum of the probabilities of all states from 1.
+    The probabilities of all states must add up to 1. The error is the largest distance of their sum
+    from 1.
     """
     f.solve(grid)
     panels = grid.half.size

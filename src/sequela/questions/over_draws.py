@@ -95,7 +95,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Asked(Generic[Answer]):
-    """The answers for the draws that were used, ordered by chain."""
+    """The answers for the draws that were used, sorted by chain."""
 
     answers: list[Answer]
     chains: int

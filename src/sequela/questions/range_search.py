@@ -239,7 +239,7 @@ class RangeSearch:
     # --- better models ----------------------------------------------------------------------------
 
     def _find_better(self, max_moves: int) -> bool:
-        """Learn models with each pair reversed; if the best one is better, make it current."""
+        """Learn a model with each pair reversed; a better model becomes the current one."""
         best: Visited | None = None
         pairs = self.pairs
         self._rivals = {}

@@ -180,7 +180,7 @@ def elsewhere(addresses: Iterable[str], avoid: set[str]) -> list[str]:
 
 
 def cluster_parallel(client: Any, only: list[str]) -> Any:
-    """Return joblib's object `Parallel` for a cluster.
+    """Return a `joblib.Parallel` for a cluster.
 
     The tasks run only on the workers in `only`, or on any worker if `only` is empty. All tasks are
     submitted at once, so that workers that join the cluster later also get tasks.

@@ -74,7 +74,7 @@ def fit_table(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.Da
 
 
 def models(folder: str | os.PathLike[str], *, partial: bool = False) -> dict[int, Model]:
-    """Return a dictionary from the number of each repeat of a plan of `plan_fits` to its model.
+    """Return the models of a plan of `plan_fits`, as a dictionary by the numbers of the repeats.
 
     The metadata of a model are the seed and the case of its fit, "objective", "kkt_residual" and
     "converged".

@@ -286,7 +286,7 @@ def _positions(content: ReportContent, how: dict[str, Any]) -> dict[str, Any]:
 def _samples(content: ReportContent, data: Dataset, how: dict[str, Any]) -> dict[str, Any]:
     model, times, threads = content.model, content.pseudo_times, how["n_threads"]
     if model.observation.constant_rate is None:
-        # Orders of single samples cannot be computed for these observation times.
+        # If observation times are not exponential, orders of single samples cannot be computed.
         return {
             "labels": list(data.samples),
             "sets": [np.flatnonzero(row).tolist() for row in data.select_items(model.items).values],

@@ -204,7 +204,7 @@ def _widen(
     sampled = objective.is_sampled
     objective.prepare(free)
     if objective.is_sampled or sampled:
-        # After `prepare`, some sets may be evaluated by another method.
+        # After `prepare`, some sets may be evaluated by another method than before.
         objective.draw(state.theta, max(state.kept, FIRST_KEPT))
         loss, gradient = objective.evaluate(state.theta)
         state = replace(state, loss=loss, gradient=gradient)
@@ -240,7 +240,7 @@ def _fresh(
 def _sampled_ending(
     state: NewtonState, info: Info, limits: Limits, *, arrived: bool, most_kept: int
 ) -> Status:
-    """Return the status of a run with sampled sets after a new draw. If it continues: RUNNING."""
+    """Return the status of a run with sampled sets after a new draw; RUNNING if it continues."""
     optimal = arrived and info.residual <= max(limits.tol, info.floor)
     if optimal and (info.floor <= limits.tol or state.kept >= most_kept):
         return Status.AT_MONTE_CARLO_FLOOR
