@@ -17,7 +17,7 @@ from sequela.support.jit import helper, kernel
 
 @helper
 def times_twice(product, y, half, middle):
-    """Fill the coefficients of 2 t y(t), without the coefficient beyond the highest degree."""
+    """Fill the coefficients of 2 t y(t); leave out the one above the highest degree."""
     degrees, panels = y.shape
     for n in range(degrees):
         below = n / (2 * n - 1)

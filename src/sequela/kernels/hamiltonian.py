@@ -30,7 +30,7 @@ def stretch(x, factors, directions):
 
 @helper
 def subtract_along(x, shrink, rounded):
-    """Subtract from x its part along each direction times `shrink`, in single precision.
+    """Subtract `shrink` times the part of x along each direction from x, in single precision.
 
     Directions are read in blocks that fit into the cache. This takes a third of the time of
     `stretch`. The force of a `kick` may be rounded. A motion under any force that depends only on

@@ -101,7 +101,7 @@ def weigh_ends(log_F, lattice):
 
 @kernel
 def log_forward(log_F, lattice, z):
-    """Fill log F with ``F(R) = sum_c F(R - c) r_c(R - c) / (z + Q(R))``.
+    """Fill log F, where ``F(R) = sum_c F(R - c) r_c(R - c) / (z + Q(R))``.
 
     Also fill the probabilities of the possible final states, and return the logarithm of the sum of
     F over these states.

@@ -198,7 +198,7 @@ def draw(order, F, scale, next_rate, free_rate, l, chain, length, free, size, ow
 def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m, k):
     """Add to G the expectation of the gradient over the places of the free items.
 
-    G has the layout of `lattice.gradient`. The tables h, l and lT must have all columns.
+    G has the axes of G in `lattice.gradient`. The tables h, l and lT must have all columns.
     """
     full = 1 << size
     zero = m - m

@@ -134,7 +134,7 @@ class Histories(Draws):
         shares: NDArray[np.float64],
         n_threads: int,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return log p of the chosen draws; if shares are given, also the sum of their gradients."""
+        """Return log p of the chosen draws; with shares, also the weighted sum of gradients."""
         n = parameters.n
         orders, lengths = self.kept.reshape(-1, n), self.lengths.ravel()
         log_p = np.empty(chosen.size)

@@ -18,5 +18,6 @@ COMPONENT_SECONDS = 7e-10
 INTEGRAL_SECONDS = 2e-9
 # Additional seconds per set that is evaluated by components.
 COMPONENT_SET_SECONDS = 4e-4
-# A sampled set takes this many seconds times its number of items times the model's number of items.
+# The seconds for a sampled set are this number, times the number of items of the set, times the
+# number of items of the model.
 ORDER_SECONDS = 1.4e-6

@@ -112,7 +112,7 @@ def open_axes(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def side(ax: Axes) -> tuple[float, float]:
-    """Return width and height of the axes in inches, before the layout."""
+    """Return width and height of the axes in inches, before the layout is computed."""
     box = ax.get_window_extent()
     dpi = float(ax.figure.dpi)
     return box.width / dpi, box.height / dpi

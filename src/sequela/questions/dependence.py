@@ -53,7 +53,7 @@ def arrivals_on_lattice(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return P(c is observed) for all items, and P(b before c, both observed) for all pairs.
 
-    Both are sums over all 2^n states. `stop_rate` is the rate of the observation.
+    Both results are sums over all 2^n states. `stop_rate` is the rate of the observation.
     """
     n = len(theta)
     effects = theta.copy()

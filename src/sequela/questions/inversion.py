@@ -78,7 +78,7 @@ class _Window:
     weighted: NDArray[np.complex128]
 
     def density(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the density (chains, times)."""
+        """Return the density, as an array (chains, times)."""
         density: NDArray[np.float64] = (self.weighted @ np.exp(np.outer(self.nodes, times))).real
         return density
 
@@ -120,7 +120,7 @@ class Inverse:
     def evaluate(
         self, times: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the density and the distribution function, both (chains, times)."""
+        """Return the density and the distribution function, both as arrays (chains, times)."""
         chains = len(self._windows[0].weighted)
         density, before = np.zeros((2, chains, times.size))
         density[:, times == 0.0] = self.at_zero
@@ -140,14 +140,14 @@ class Inverse:
         return np.maximum(density, 0.0), np.clip(before, 0.0, 1.0)
 
     def quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantiles of each chain, (chains, probabilities)."""
+        """Return the quantiles of each chain, as an array (chains, probabilities)."""
         chains = len(self._windows[0].weighted)
         return np.array(
             [[self._quantile(x, chain) for x in probabilities] for chain in range(chains)]
         )
 
     def pooled_quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantiles of the mean distribution of all chains, (probabilities,)."""
+        """Return quantiles of the mean distribution of all chains, as an array (probabilities,)."""
         return np.array([self._quantile(x, None) for x in probabilities])
 
     def grid(self) -> NDArray[np.float64]:

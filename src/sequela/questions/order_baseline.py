@@ -21,7 +21,7 @@ __all__ = ["baseline_verdict", "order_baseline"]
 
 
 def order_baseline(data: DataLike) -> pd.DataFrame:
-    """Order items by the mean size of the samples that contain them, the smallest first.
+    """Sort items by the mean size of the samples that contain them, the smallest first.
 
     Parameters
     ----------

@@ -189,11 +189,12 @@ def summarise(
     Returns
     -------
     DataFrame
-        "penalty" and "items" if they vary, then "from", "to", "share", "median", "lower", "upper"
-        and "fits". "fits" is the number of fits that have both items; other fits are ignored.
-        "share" is the share of these fits in which the interaction is not zero. "median", "lower"
-        and "upper" are quantiles of its values in these fits, zeros included. Interactions that no
-        fit found are left out. The interactions that were found most often come first.
+        The columns are "penalty" and "items" (only if they vary), "from", "to", "share", "median",
+        "lower", "upper" and "fits". "fits" is the number of fits that have both items; other fits
+        are ignored. "share" is the share of these fits in which the interaction is not zero.
+        "median", "lower" and "upper" are quantiles of its values in these fits, zeros included.
+        Interactions that no fit found are left out. The interactions that were found most often
+        come first.
 
     Examples
     --------

@@ -218,7 +218,7 @@ def write_record(folder: Path, plan: Plan, index: int, result: str, seconds: flo
 
 
 def missing(plan: Plan, folder: str | os.PathLike[str]) -> list[int]:
-    """Return the numbers of the repeats of a plan that are not done yet."""
+    """Return the numbers of the repeats of a plan that have no record yet."""
     place = Path(folder)
     return [index for index in range(len(plan)) if not record_path(place, index).exists()]
 

@@ -131,7 +131,7 @@ def _share(plan: Plan, share: tuple[int, int] | None) -> range:
 
 @dataclass
 class _Pool:
-    """Where repeats run: threads, processes or a Dask cluster. `parallel` yields a joblib.Parallel."""
+    """Where repeats run: threads, processes or a cluster. `parallel` yields a joblib.Parallel."""
 
     backend: str
     workers: int

@@ -131,7 +131,7 @@ def use_metropolis() -> None:
 
 
 def use_times_and_sequences() -> None:
-    """Evaluate samples with known times, sequences and posteriors of samples; simulate samples."""
+    """Evaluate samples at known times, sequences, and posteriors of samples; simulate samples."""
     from sequela.likelihood import evaluate, sample_posteriors
     from sequela.likelihood.sequences import sequence_log_likelihood
     from sequela.simulation import simulate

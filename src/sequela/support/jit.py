@@ -139,7 +139,7 @@ class _Progress:
         self._lock = threading.Lock()
         self._done = 0
         self._spent = 0.0  # seconds of finished compilations
-        self._due: float | None = None  # when the next line may be logged
+        self._due: float | None = None  # when the next message may be logged
         self._gap = _FIRST_GAP
 
     def count(self, seconds: float) -> None:
@@ -149,7 +149,7 @@ class _Progress:
             self._spent += seconds
 
     def tell(self, name: str, seconds: float) -> None:
-        """Log that kernel `name` has been compiling for `seconds`, if it is time for a line."""
+        """Log for how many seconds kernel `name` has been compiling, if a message is due."""
         with self._lock:
             now = time.monotonic()
             if self._due is None:

@@ -54,7 +54,7 @@ def is_gone(mark: str) -> bool:
 
 
 def sweep(folder: str | os.PathLike[str]) -> None:
-    """Remove temporary files and folders of ended processes, once per process and folder."""
+    """Remove what ended processes left in a folder; each process does this once per folder."""
     place = str(Path(folder).absolute())
     if (os.getpid(), place) in _swept:
         return
