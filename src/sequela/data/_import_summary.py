@@ -91,7 +91,7 @@ class ImportSummary:
       1 item dropped, in fewer than 1 sample: b
     Items per sample: median 1, at most 1.
     Most frequent: a 1.000
-    Note: 1 item occurs in every sample (a), which tells nothing about order.
+    Note: 1 item occurs in every sample (a); the order of such an item cannot be learned.
     """
 
     kind: str
