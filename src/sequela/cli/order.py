@@ -56,9 +56,9 @@ def order(
     """Show which of two or more ITEMS of MODEL come first.
 
     MODEL is the folder of a fit, a model file, or a table of theta. Without ITEMS, all pairs of the
-    model, or of the sample, are listed. Write -- before items that begin with a hyphen. The
-    probability is that the first item arrived before the second in a sample that has both. With
-    --given, it is for samples that have exactly these items.
+    model, or of the sample, are listed. Write -- before items that begin with a hyphen. Each
+    probability is the probability that the first item arrived before the second, in a sample that
+    has both. With --given, it is the probability in a sample that has exactly the given items.
     """
     if likely is not None and given is None:
         raise click.UsageError("--likely needs --given, which names the items of a sample")

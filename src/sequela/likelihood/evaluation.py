@@ -154,7 +154,8 @@ class Likelihood:
             base rate of item j.
         value, gradient : bool
             Whether to compute the log-likelihood, and whether to compute its gradient. If `value`
-            is False, the log-likelihoods of sampled sets are not computed, because they take long.
+            is False, the log-likelihoods of sets whose orders are sampled are not computed, because
+            they take long.
         """
         distinct = self.distinct
         read = as_model(model, self.data.items)

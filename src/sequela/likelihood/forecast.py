@@ -62,7 +62,7 @@ class Forecast:
     memory : float
         Bytes per thread, in addition to data and model.
     sampled : int
-        Number of samples that are sampled, because they are not evaluated exactly.
+        Number of samples whose orders are drawn, because they are not evaluated exactly.
     """
 
     seconds: float

@@ -141,7 +141,8 @@ def sample_posteriors(
     """Return the posterior moments of the times of every sample given its set.
 
     The posterior is conditional on the set and on known orders. It does not use observation times
-    in the data. If cells are missing, it is a sum over their possible values.
+    in the data. If cells are missing, it is an average over their possible values, given the known
+    cells.
 
     Parameters
     ----------

@@ -144,8 +144,8 @@ def structural_order(effects: NDArray[np.float64]) -> NDArray[np.int64]:
 
     The order is that of a hierarchical clustering by the shortest paths between items. A strong
     interaction is a short step of a path. If there is no path between two items, they have the
-    largest distance. Therefore items that are linked form blocks. The order or its reverse is used,
-    whichever has more items that act on later items.
+    largest distance. Therefore items that are linked form blocks. Either this order or its reverse
+    is used: the one in which the effects on later items have the larger sum.
     """
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.sparse.csgraph import shortest_path

@@ -168,7 +168,7 @@ class _PriorAndSpring:
     def evaluate(
         self, x: NDArray[np.float64]
     ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        """Return value, gradient and Hessian. The Hessian of the spring is that of Gauss-Newton."""
+        """Return value, gradient and Hessian; for the spring, the Gauss-Newton Hessian."""
         n = len(self.theta)
         weight = np.where(self.places % (n + 1) == 0, 0.0, 1.0 / PRIOR_SD**2)
         value, gradient = 0.5 * float(weight @ (x * x)), weight * x

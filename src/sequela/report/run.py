@@ -42,7 +42,7 @@ class _StoredFile:
 
 @dataclass(frozen=True)
 class _StoredOptions:
-    """The options in a run.json that commands other than the repeated one use."""
+    """The options in a run.json that other commands read."""
 
     seed: Count | None = None
     times: str | None = None
