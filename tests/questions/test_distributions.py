@@ -211,7 +211,7 @@ def test_frequencies_beside_data():
         (lambda m: questions.set_probability(m, [], time=-1), "time is -1; expected a finite"),
         (lambda m: questions.set_probability(m, [], time=np.nan), "time is nan; expected a finite"),
         (lambda m: questions.set_probability(m, [], time="x"), "time is 'x'; expected a finite"),
-        (lambda m: questions.set_probability(m, [], draws=100), "draws is not used by this function"),
+        (lambda m: questions.set_probability(m, [], draws=100), "draws is not used by this"),
         (lambda m: questions.sequence_probability(m, {"a"}), "a set has no order; expected a list"),
         (lambda m: questions.sequence_probability(m, "ab"), "sequence is the text 'ab'; expected"),
         (lambda m: questions.sequence_probability(m, [True, False, True]), "true/false entries"),

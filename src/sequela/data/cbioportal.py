@@ -164,7 +164,7 @@ def read_cbioportal(
         else:
             raise InputError(
                 f"{file_name(mutations)} is a table of genes and samples; consequences, promoters, "
-                "germline and profiled are only for a MAF. Leave them out."
+                "germline and profiled are only for a MAF. Leave these options out."
             )
         drafts.append(_on_panel(draft, study, "mutations"))
     if cna is not None:

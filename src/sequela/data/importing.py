@@ -317,8 +317,8 @@ def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
     else:
         if n_columns == len(draft.items):
             raise InputError(
-                f"every item of {draft.kind} was not profiled in some sample. Drop these samples "
-                f"instead with {option('incomplete', 'samples')}."
+                f"each item of {draft.kind} was not profiled in at least one sample. Drop these "
+                f"samples instead with {option('incomplete', 'samples')}."
             )
         draft.keep_items(np.asarray(~draft.unprofiled.any(axis=0)), "not profiled in some samples")
 

@@ -184,7 +184,7 @@ class ComponentHistory:
         if error > CROSS_ACCURACY:
             raise InputError(
                 f"the probabilities of orders in a set of {k} items have an error of {error:.1g}, "
-                "because the rates of the model are too different. Use a theta with smaller entries"
+                "because the rates of the model differ too much. Use a theta with smaller entries"
             )
         whole = 0.5 * (before + 1.0 - before.T)
         np.fill_diagonal(whole, 0.0)

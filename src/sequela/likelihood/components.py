@@ -353,7 +353,7 @@ class ComponentSets:
             s = int(np.nanargmax(self.errors))
             raise InputError(
                 f"the probability of a set of {self.sets[s].size} items by components has an error "
-                f"of {self.errors[s]:.1g}, because the rates of the model are too different. Use "
+                f"of {self.errors[s]:.1g}, because the rates of the model differ too much. Use "
                 "method='relocation', or a theta with smaller entries"
             )
 

@@ -216,7 +216,7 @@ class CrossGradient:
         if self.error > CROSS_ACCURACY:
             raise InputError(
                 f"the gradient between components has an error of {self.error:.1g}, because the "
-                "rates of the model are too different. Use a theta with smaller entries"
+                "rates of the model differ too much. Use a theta with smaller entries"
             )
 
 

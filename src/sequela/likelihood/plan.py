@@ -234,7 +234,7 @@ class Plan:
                 largest = max(part.size for part in parts)
                 raise BudgetError(
                     f"{name} has a component of {largest} items, which is beyond the budget, or "
-                    "whose rates are too different. Use method='auto'"
+                    "whose rates differ too much. Use method='auto'"
                 )
         return np.full(len(distinct), Way.COMPONENTS.value)
 

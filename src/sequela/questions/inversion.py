@@ -297,8 +297,8 @@ def _weighted(
 
 def _lost() -> InputError:
     return InputError(
-        "the distribution of the time could not be computed, because the rates of the model are "
-        "too different; use only its mean and its variance, which are not affected"
+        "the distribution of the time could not be computed, because the rates of the model "
+        "differ too much; use only its mean and its variance, which are not affected"
     )
 
 
