@@ -1,7 +1,7 @@
 """The paper's sampler of orders: independent Metropolis-Hastings (appendix E).
 
-It is used only if a user asks for it, for comparison, because `relocation` needs far fewer
-operations for the same error. The uniform proposal draws all permutations with the same
+This sampler is used only if a user asks for it, for comparison, because `relocation` needs far
+fewer operations for the same error. The uniform proposal draws all permutations with the same
 probability. The informed proposal is Algorithm 2 with two errors corrected: Q_val starts at 1, and
 the last line divides by the sum of u. For sets of two items, the informed proposal is the exact
 distribution of the order.

@@ -40,9 +40,9 @@ __all__ = ["ComponentHistory"]
 
 # Largest number of values that the products of generating functions may have in memory at a time.
 _MOST_NUMBERS = 1 << 21
-# With the square root of the set size, the posterior of the observation time becomes narrower. So
-# larger sets need shorter panels. With panels that double in length, the errors of arrival times
-# were 1e-12 for 24 items and 1e-5 for 250 items.
+# The larger a set, the narrower is the posterior of its observation time: the width decreases with
+# the square root of the size. So larger sets need shorter panels. With panels that double in
+# length, the errors of arrival times were 1e-12 for 24 items and 1e-5 for 250 items.
 _ITEMS_PER_SPLIT = 24.0
 # Number of Gauss points on each interval of the times before an observation: the smallest number,
 # and the number that is added per item of the set.

@@ -212,7 +212,8 @@ class Passage:
             crossings=np.empty((states if want_gradient else 1, wide)),
         )
         # Add the constant rate of all other items only at the end. Otherwise, differences of exit
-        # rates would be lost in rounding. Copy Q first, because it is changed in place.
+        # rates would be lost in rounding. Use a separate array for Q, because Q is changed in
+        # place.
         lattice = self.lattice._replace(Q=np.empty(states))
         call(exit_rates, lattice, 0.0)
         if nudge:

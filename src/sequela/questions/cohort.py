@@ -194,9 +194,8 @@ def cohort_orders(
     data : Dataset, DataFrame, array or list of sets
         The samples.
     max_size : int
-        Samples with more items get no order. The limit may be lower, and is at most 20: if there
-        are very many large samples, only smaller sets get orders. `CohortOrders.largest` is the
-        limit that was used.
+        Samples with more items get no order. The limit that is used is at most 20, and it is lower
+        if there are very many large samples. `CohortOrders.largest` is this limit.
     **settings
         `n_threads`; see `Settings`.
 
