@@ -72,9 +72,8 @@ _QUICK_FIXED = 5e6
 # If a fit draws some samples, it draws all samples whose lattice needs more operations than this.
 # Drawing a sample costs about as much.
 _DRAWN_WORK = 2e6
-# If missing cells are drawn, completed sets are exact if a sample has at most _LARGEST_COMPLETED
-# known items, or at most _MOST_COMPLETED known and missing items. Larger samples would need
-# lattices of millions of states.
+# Completed sets are exact if a sample has at most _LARGEST_COMPLETED known items, or at most
+# _MOST_COMPLETED known and missing items. Larger samples need lattices of millions of states.
 _LARGEST_COMPLETED = 6
 _MOST_COMPLETED = 16
 # The cost of the gradient between the components of a set, as a number of operations on a lattice.
@@ -174,8 +173,7 @@ class Plan:
         self.distinct = distinct
         self.method = check_method(method)
         self.budget = budget
-        # Most sets are within the budget for every theta, because they are within it even if all
-        # items interact.
+        # Most sets are within the budget even if all items interact, and so for every theta.
         self._exact_for_any_theta = self._exact_by_size()
         self._work_if_dense = self._work(np.full(len(distinct), data.n_items))
         self.partial = PartialPlan(data, distinct, budget)
@@ -383,8 +381,8 @@ class Plan:
     def component_work(self, support: NDArray[np.bool_], chosen: NDArray[np.int64]) -> float:
         """Return the number of operations for the components of these sets on a support.
 
-        A component that several sets share counts once. The result is infinite if a component is
-        beyond the budget.
+        A component that several sets share counts once. If one is beyond the budget, return
+        infinity.
         """
         children = acting(support)
         distinct = {
@@ -468,8 +466,7 @@ class Plan:
 
     def _named(self, exact: NDArray[np.bool_]) -> NDArray[np.str_]:
         sampled = np.where(self.distinct.timed, Way.METROPOLIS.value, Way.RELOCATION.value)
-        # The type of the array must be wide enough for all names, because other names are filled in
-        # later.
+        # The type of the array must be wide enough for all names that are filled in later.
         return np.where(exact, Way.EXACT.value, sampled).astype(f"<U{max(map(len, Way))}")
 
     def _by_name(self) -> NDArray[np.str_]:

@@ -60,8 +60,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TimePosterior", "pseudo_times", "time_posterior"]
 
-# Default number of orders that are drawn for a set beyond the budget: for one sample, and per set
-# in a table of samples.
+# Default number of orders drawn for a set beyond the budget: for one sample, and in a table.
 DEFAULT_ORDERS = 320
 _TABLE_ORDERS = 160
 # Number of small sets whose quantiles are computed together.
@@ -95,8 +94,7 @@ class TimePosterior:
     Attributes
     ----------
     mean, variance : float
-        Mean and variance of the time, in the unit of time in which the rates of the model are
-        given.
+        Mean and variance of the time, in the unit of time of the rates of the model.
     mean_se : float
         Monte Carlo standard error of the mean; 0 if the mean is exact.
     method : str
@@ -262,8 +260,7 @@ def pseudo_times(
     data : Dataset, DataFrame, array or list of sets
         The samples. Observation times of the data are not used.
     quantiles : sequence of float
-        The probabilities of the quantiles to return. The computation is faster without quantiles
-        (an empty list).
+        The probabilities of the quantiles to return. An empty list makes the computation faster.
     level : float
         Probability of the interval "low" to "high", for a posterior of models.
     **settings
@@ -275,12 +272,11 @@ def pseudo_times(
     -------
     DataFrame
         One row per sample. "size" is the number of its items. "mean" and "sd" are the posterior
-        mean and standard deviation of its time, and "se" is the Monte Carlo error of the mean. Then
-        follow the quantiles ("q05", "q50", "q95") and "method". ``attrs`` holds "draws" and "seed"
-        (0 and None if all results are exact). For a posterior of models, "mean" is the mean over
-        the models. "low" to "high" is the interval of the mean time over the models, with its
-        "effective" draws and "r_hat". In this case "sd" and the quantiles are those of the mixture
-        of the times over all models, so they include the uncertainty about the model.
+        mean and standard deviation of its time, and "se" is the Monte Carlo error of the mean.
+        "q05", "q50" and "q95" are quantiles. ``attrs`` holds "draws" and "seed" (0 and None if all
+        are exact). For a posterior of models, "mean" is the mean over the models, and "low" to
+        "high" is its interval, with "effective" draws and "r_hat". "sd" and the quantiles are then
+        those of the mixture over all models, so they include the uncertainty about the model.
 
     Examples
     --------
@@ -349,9 +345,9 @@ def _summary(
 ) -> _Summary:
     """Return the numbers of a posterior for the table.
 
-    `wanted` are the probabilities of the quantiles. `found` contains the quantiles that were
-    computed before, and NaN for the others. This function computes these others, and all quantiles
-    of a sampled posterior.
+    `wanted` are the probabilities of the quantiles. `found` contains those that were computed
+    before, and NaN for the others. This function computes the others, and all those of a sampled
+    posterior.
     """
     if posterior.draws or np.isnan(found).any():
         found = posterior.quantile(wanted.tolist())["time"].to_numpy()
@@ -448,8 +444,7 @@ def _sampled(
     def transform(points: NDArray[np.complex128]) -> NDArray[np.complex128]:
         values = np.empty((sampling.chains, points.size), dtype=np.complex128)
         for chain, exits in enumerate(moments.exits):
-            # At points far from 0 a product of many ratios can overflow. The inverse of the product
-            # is then 0.
+            # At points far from 0, a product of many ratios can overflow. Its inverse is then 0.
             with np.errstate(over="ignore", invalid="ignore"):
                 product = (1.0 + points[:, None, None] / exits).prod(axis=2)
                 inverse = np.where(np.isfinite(product), 1.0 / product, 0.0)

@@ -200,11 +200,11 @@ def run_fit(
     """Read a table, learn a model from it, and write all results to one folder.
 
     This is what ``sequela fit`` does. The folder contains the model, tables of interactions,
-    orders, pseudo-times and frequencies, and figures. It also contains ``report.html``, which shows
-    all of these, and a ``run.json`` from which `repeat_run` repeats the fit. By default, the fit
-    also checks which orders the data allow (`questions.order_ranges`). During the run, the folder
-    is called FOLDER.incomplete. The model is written first. So if a later file cannot be written,
-    or the process is killed, the model is in that folder.
+    orders, pseudo-times and frequencies, figures, a ``report.html`` that shows all of these, and a
+    ``run.json`` from which `repeat_run` repeats the fit. By default, the fit also checks which
+    orders the data allow (`questions.order_ranges`). During the run, the folder is called
+    FOLDER.incomplete. The model is written first. So if a later file cannot be written, or the
+    process is killed, the model is in that folder.
 
     Parameters
     ----------
@@ -325,8 +325,7 @@ def repeat_run(
     Returns
     -------
     FitReport
-        The report of the new fit. Its `same_as_repeated` says whether theta has the same bits as
-        before.
+        The report of the new fit; its `same_as_repeated` says whether theta has the same bits.
 
     Examples
     --------
@@ -343,9 +342,7 @@ def repeat_run(
     """
     before = Run.read(run)
     if before.command != _COMMAND:
-        raise InputError(
-            f"{str(run)!r} is a run of `sequela {before.command}`; expected a run of `sequela fit`"
-        )
+        raise InputError(f"{str(run)!r} is the run of `sequela {before.command}`, not of a fit")
     table = _find_source(before, Path(run)) if source is None else Path(source)
     if not is_file(table):
         raise InputError(
@@ -376,8 +373,7 @@ def _is_resumed(
 ) -> bool:
     """Tell whether this run wrote a folder before it was stopped, and now continues.
 
-    A run that was stopped may have written its folder already. It now continues from its
-    checkpoint.
+    A stopped run may have written its folder already. It continues from its checkpoint.
     """
     checkpoint = execution.checkpoint
     if checkpoint is None or not is_file(checkpoint) or not is_file(table):
