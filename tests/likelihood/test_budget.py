@@ -98,7 +98,7 @@ def test_what_is_no_budget_is_refused():
 
 def test_the_docstring_tells_the_truth_about_the_default():
     """It says with how many interacting items at most a set of 20 items is exact."""
-    said = re.search(r"sets of 20 items are exact if at most (\d+)", " ".join(Budget.__doc__.split()))
+    said = re.search(r"of 20 items are exact if at most (\d+)", " ".join(Budget.__doc__.split()))
     assert Budget().exact_fits(20, int(said[1]))
     assert not Budget().exact_fits(20, int(said[1]) + 20)
 
