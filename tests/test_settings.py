@@ -219,7 +219,7 @@ UNUSED = [
 def test_what_has_no_meaning_is_refused(name, value):
     """A setting that a function does not use is refused, as a keyword and in an object."""
     for given in ({name: value}, {"settings": Settings(**{name: value})}):
-        with pytest.raises(InputError, match=f"{name} has no meaning here"):
+        with pytest.raises(InputError, match=f"{name} is not used by this function"):
             read_settings(given, unused=(name,))
         read_settings(given)  # a function that uses the setting accepts it
 
@@ -234,7 +234,7 @@ def test_what_was_not_set_is_not_refused(name, value):
 
 def test_functions_refuse_what_has_no_meaning_for_them():
     for name, value in (("draws", 20), ("target_se", 0.1)):
-        with pytest.raises(InputError, match=f"{name} has no meaning here"):
+        with pytest.raises(InputError, match=f"{name} is not used by this function"):
             evaluate(THETA, ALL, **{name: value})
 
 

@@ -1,4 +1,4 @@
-"""The largest memory and work of an exact evaluation; sets that need more are sampled."""
+"""The largest memory and work that an exact evaluation may need. Other sets are sampled."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST_COMPLETED_SET", "LARGEST_EXACT_SET", "Budget", "check_budget"]
 
-# The lattice of a set with n items has 2^n states. No computer has enough memory for more than 40
-# items.
+# The lattice of a set with n items has 2^n states. No computer has enough memory for the lattice of
+# more than 40 items.
 LARGEST_EXACT_SET = 40
-# If a sample has more than this many present items and missing cells (counted together), its
-# missing cells are drawn together with the order of its items.
+# The largest number of present items and missing cells of a sample, counted together, for which
+# missing cells may be drawn without the order of the items. In larger samples, they are drawn
+# together with the order.
 LARGEST_COMPLETED_SET = 20
 
 # A number or an array of numbers.
@@ -46,15 +47,15 @@ def _bytes(memory: float | str) -> float:
 
 @dataclass(frozen=True)
 class Budget:
-    """The largest memory and work for exact evaluation; sets that need more are sampled.
+    """The largest memory and work that an exact evaluation may need. Other sets are sampled.
 
     Parameters
     ----------
     memory : float or str
         Bytes of working memory per thread, or a text such as ``"200MB"``.
     work : float
-        Floating-point operations per set. The default, 2e9, takes about a tenth of a second on
-        one core. It allows exact evaluation of sets of 20 items with up to 280 interacting items.
+        Floating-point operations per set. The default, 2e9, takes about a tenth of a second on one
+        core. With it, sets of 20 items are exact if at most 280 items interact.
     total_work : float
         Floating-point operations for one evaluation of the log-likelihood and its gradient, for
         all distinct sets of a data set together. If all sets together need more, the largest sets
@@ -105,8 +106,8 @@ class Budget:
         """Return the number of operations for the log-likelihood of one set and its gradient."""
         if timed:
             # The probability at a known time is a sum over about 32 complex points (the nodes of
-            # `kernels.contour`). Each point needs two recursions over the lattice. The last term is
-            # for the gradient.
+            # `kernels.contour`). At each point, two recursions over the lattice are needed. The
+            # last term is the work for the gradient.
             timed_work: Number = 2.0**size * (32 * 20.0 * (size + 1) + 30.0 * columns)
             return timed_work
         work: Number = 2.0**size * (6.0 * columns + 10.0 * size)
@@ -119,8 +120,8 @@ class Budget:
     def exact_fits(self, size: int, columns: int, *, timed: bool = False) -> bool:
         """Return whether the lattice of a set is within the budget.
 
-        `size` is the number of items of the set. `columns` is the number of items that interact.
-        `timed` tells whether the observation time of the sample is known.
+        `size` is the number of items of the set. `columns` is the number of items whose rates
+        depend on the state. `timed` says whether the observation time of the sample is known.
         """
         if size > LARGEST_EXACT_SET:
             return False

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Fitted", "Model", "ModelLike", "as_model"]
 
-# The first cell of our CSV files. In the CSV files of mhn this cell is empty, and the columns act
-# on the rows.
+# The first cell of our CSV files says that rows act on columns. In CSV files of mhn, this cell is
+# empty, and the columns act on the rows.
 _CORNER = "row acts on column"
 
 
@@ -147,9 +147,9 @@ class Model:
     def without_observation_effects(self) -> Model:
         """Return an equivalent model in which items have no effects on the observation.
 
-        It gives the same probabilities to all sets and orders. Its times differ, because the
-        observation rate of every state becomes 1. A model without such effects is returned
-        unchanged.
+        Both models give the same probabilities to all sets and orders. But times differ, because
+        the observation rate of every state becomes 1. If the model has no such effects, it is
+        returned unchanged.
 
         Examples
         --------
@@ -163,7 +163,7 @@ class Model:
         return Model(self._observation.absorb(self._theta), self._items, self.metadata)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return theta as a table: rows act on columns, the diagonal holds log base rates."""
+        """Return theta as a table: rows act on columns, and the diagonal has the log base rates."""
         import pandas as pd
 
         return pd.DataFrame(self._theta, index=list(self._items), columns=list(self._items))
@@ -195,15 +195,15 @@ class Model:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, with its labels and metadata.
 
-        The file is a NumPy archive (a zip file) without pickle, which other programs can also
-        read. ``theta`` holds the parameters. ``meta`` holds a JSON text with the items, the
-        observation, the metadata, and the version of the format. An existing file is replaced
-        only after the new one was written completely.
+        The file is a NumPy archive (a zip file) without pickle, which other programs can also read.
+        ``theta`` contains the parameters. ``meta`` contains a JSON text with the items, the
+        observation, the metadata, and the version of the format. If the file exists, it is replaced
+        only after the new file is complete.
 
         Parameters
         ----------
         path : str or path
-            The name of the file. No suffix is added; ".npz" is usual.
+            The name of the file. No suffix is added to this name; ".npz" is usual.
 
         Examples
         --------
@@ -254,15 +254,15 @@ class Model:
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write theta as a labelled table: rows act on columns.
 
-        Numbers are written with all their digits. The metadata and the observation are not
-        written: use `save` to keep them. A spreadsheet would run a label as a formula if it
-        begins with =, +, -, @, a tab or a new line. Such a label is written with an apostrophe in
-        front, which makes it plain text; `from_csv` removes the apostrophe.
+        Numbers are written with all their digits. The metadata and the observation are not written;
+        to keep them, use `save`. A spreadsheet would run a label as a formula if the label begins
+        with =, +, -, @, a tab or a new line. Such a label is written with an apostrophe in front,
+        which makes it plain text. `from_csv` removes the apostrophe.
 
         Parameters
         ----------
         path : str or path
-            The name of the file, which is written in UTF-8. No suffix is added.
+            The name of the file, which is written in UTF-8. No suffix is added to this name.
 
         Examples
         --------
@@ -311,17 +311,17 @@ class Model:
     def to_mhn(self, path: str | os.PathLike[str]) -> None:
         """Write the model to files in the format of the Python package `mhn`.
 
-        In `mhn` theta is the transpose of ours: row i, column j is the effect of j on i. The unit
+        In `mhn`, theta is the transpose of ours: row i, column j is the effect of j on i. The unit
         of time in `mhn` is the mean observation time, so base rates are divided by the rate of the
-        observation. The metadata are written to ``<name>_meta.json`` in the same
-        folder. Labels are written unchanged, because `mhn` reads them literally: do not open the
-        table in a spreadsheet if you do not trust the labels.
+        observation. The metadata are written to ``<name>_meta.json`` in the same folder. Labels are
+        written unchanged, because `mhn` reads them literally. If you do not trust the labels, do
+        not open the table in a spreadsheet.
 
         Parameters
         ----------
         path : str or path
-            The name of the CSV file. No suffix is added; `mhn` finds the file only if the name
-            ends in ".csv".
+            The name of the CSV file. No suffix is added to this name. `mhn` finds the file only if
+            the name ends in ".csv".
 
         Examples
         --------
@@ -338,7 +338,8 @@ class Model:
         """
         rest = plain_metadata(self.metadata)
         theirs = rest.pop("mhn", {})
-        # from_mhn stores the metadata of mhn under "mhn"; write them at the top level again.
+        # `from_mhn` stores the metadata of mhn under the key "mhn". Write them at the top level
+        # again.
         meta = {**theirs, **rest} if isinstance(theirs, dict) else {"mhn": theirs, **rest}
         theirs_theta = self._theta.T.copy()
         effects = isinstance(self._observation, ObservationEffects)
@@ -426,13 +427,13 @@ def as_model(
     Parameters
     ----------
     model : Model, fitted SetChain, DataFrame or array
-        With theta alone, the observation time is exponential with rate 1.
+        If only theta is given, the observation time is exponential with rate 1.
     items : sequence of str or None
         The labels of the items, in the order that the result should have. If `model` is an array,
         which has no labels, its items get these labels.
     instead : str or None
-        A function that accepts a posterior. If `model` is a posterior, the error message tells the
-        user to call this function instead.
+        The name of a function that accepts a posterior. If `model` is a posterior, the error
+        message tells the user to call this function.
 
     Examples
     --------
@@ -445,7 +446,8 @@ def as_model(
     if hasattr(model, "fit"):
         raise InputError("model is an estimator that has not been fitted; call its fit(data) first")
     if callable(getattr(model, "models", None)):
-        # A posterior. It is recognised by its method, because this module cannot import the class.
+        # This is a posterior. It is recognised by its method, because this module cannot import the
+        # class.
         other = "" if instead is None else f"use {instead}, or "
         raise InputError(
             "model is a posterior, which holds many models; expected a single model. Instead "

@@ -43,14 +43,14 @@ __all__ = [
 
 FORMAT = "sequela model"
 _REMEDY = "It was not written by Model.save. Save the model again with Model.save"
-# The row of a table of mhn that holds the effects of the items on the observation rate.
+# In a table of mhn, this row contains the effects of the items on the observation rate.
 OBSERVATION_ROW = "Observation"
-VERSION = 2  # increase it when older versions of sequela would misread the file
+VERSION = 2  # increase this number if older versions of sequela would misread new files
 
 
 @contextlib.contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Replace the file `path` when the block succeeds; raise `InputError` if writing fails."""
+    """Replace the file `path` if the block succeeds; raise `InputError` if writing fails."""
     try:
         with replacing(path) as file:
             yield file
@@ -127,7 +127,7 @@ def _plain_scalar(value: Any) -> Any:
 
 
 def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any], NDArray[Any]]:
-    """Return the header and theta of a model file; the constructor of `Model` checks the values."""
+    """Return the header and theta of a model file. `Model` itself checks the values of theta."""
     name = repr(str(path))
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -159,7 +159,7 @@ def unpack(content: bytes, path: str | os.PathLike[str]) -> tuple[dict[str, Any]
 
 
 def _member(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
-    # Read the whole member first: this verifies its checksum before the content is used.
+    # Read the whole member before its content is used, because this verifies its checksum.
     return np.lib.format.read_array(io.BytesIO(archive.read(name)), allow_pickle=False)
 
 
@@ -170,8 +170,9 @@ def _refuse_header(header: Any, name: str) -> None:
         )
     if isinstance(header.get("version"), int) and header["version"] > VERSION:
         raise InputError(
-            f"{name} has format version {header['version']} (written by sequela "
-            f"{header.get('sequela')}); this is sequela {__version__}, which reads version "
+            f"{name} has format version {header['version']} (sequela "
+            f"{header.get('sequela')} wrote it). This is sequela {__version__}, which "
+            "reads version "
             f"{VERSION}. Install a newer sequela: pip install --upgrade sequela"
         )
 
@@ -185,9 +186,9 @@ def table_text(
     matrix: NDArray[np.float64],
     extra: tuple[str, NDArray[np.float64]] | None = None,
 ) -> bytes:
-    """Return a labelled matrix as CSV, with all digits; `extra` is an additional last row."""
+    """Return a labelled matrix as CSV with all digits. `extra` is added as the last row."""
     buffer = io.StringIO(newline="")
-    # Quote all text: before Python 3.13 the writer does not quote a carriage return.
+    # Quote all text, because before Python 3.13 the writer does not quote a carriage return.
     writer = csv.writer(buffer, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     writer.writerow([corner, *labels])
     writer.writerows([label, *row] for label, row in zip(labels, matrix.tolist(), strict=True))
@@ -220,8 +221,8 @@ def read_mhn_table(
 ) -> tuple[str, list[str], NDArray[np.float64], NDArray[np.float64] | None]:
     """Return (first cell, labels, numbers, effects on the observation) of a table of mhn.
 
-    A model with effects on the observation (oMHN) has one more row, "Observation". For other
-    models the effects are None. If a model has no labels, mhn numbers its rows and columns.
+    A table with effects on the observation (oMHN) has one more row, "Observation". For other
+    tables, the effects are None. If a model has no labels, mhn numbers its rows and columns.
     """
     corner, rows, columns, values = _read_cells(path)
     omega = None

@@ -58,7 +58,7 @@ class Observation(Protocol):
 
     @property
     def constant_rate(self) -> float | None:
-        """The rate of observation if it is the same in every state; otherwise None."""
+        """The rate of the observation if it is the same in every state; otherwise None."""
         ...
 
     def rate_in(self, state: NDArray[np.int64]) -> float:
@@ -113,7 +113,7 @@ class Exponential:
 
     @property
     def constant_rate(self) -> float:
-        """The rate, which is the same in every state."""
+        """The rate of the observation, which is the same in every state."""
         return self.rate
 
     def rate_in(self, state: NDArray[np.int64]) -> float:  # noqa: ARG002 - the same in all states
@@ -153,9 +153,9 @@ KINDS: dict[str, type[Exponential | Gamma | HeavyTailed | ObservationEffects]] =
 
 
 def phases_of(observation: Observation) -> PhaseTables | None:
-    """Return the phases of an observation; None if its rate is constant or it has no phases.
+    """Return the phases of an observation time, or None if there are none or the rate is constant.
 
-    Phases are exponential times; their mixtures and sums give the observation time.
+    Phases are exponential times. The observation time is a mixture or a sum of such times, or both.
 
     Examples
     --------
@@ -241,8 +241,8 @@ def read_observation(content: Any) -> Observation:
 def take_recorded_observation(record: dict[str, Any]) -> Observation:
     """Remove the observation from a record that was read from a file, and return it.
 
-    The record contains options or metadata. Version 0.1 recorded the rate as the number
-    "observation_rate". Without any entry, the rate is 1.
+    The record contains options or metadata. In version 0.1, the record contained the rate as a
+    number, "observation_rate". If there is no entry at all, the rate is 1.
 
     Examples
     --------

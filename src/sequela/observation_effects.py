@@ -21,14 +21,14 @@ __all__ = ["ObservationEffects"]
 class ObservationEffects:
     """Observation at a rate that depends on the items of a sample.
 
-    A sample with the items R is observed at the rate exp(sum of omega_i over i in R); without any
-    item the rate is 1.
+    A sample with the items R is observed at the rate exp(sum of omega_i over i in R). A sample
+    without items is observed at the rate 1.
 
     If observation times are unknown, a model without these effects can give the same distribution
-    of sets. Dividing all rates of a state by its observation rate changes only the speed of time.
-    So theta with these effects gives the same probabilities to all sets and orders as
-    theta[i, j] - omega[i] (for i != j) without them (`absorb`). The data cannot distinguish the two
-    models. Only a penalty or other knowledge can.
+    of sets. To see this, divide all rates of a state by its observation rate: this changes only the
+    speed of time. So theta with these effects gives the same probabilities to all sets and orders
+    as theta[i, j] - omega[i] (for i != j) without them (`absorb`). The data cannot distinguish the
+    two models. Only a penalty or other knowledge can distinguish them.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class ObservationEffects:
         return absorbed
 
     def in_order(self, places: Sequence[int]) -> ObservationEffects:
-        """Return the effects in a new order: `places` lists the present positions of the items."""
+        """Return the effects in a new order; `places` are the present positions of the items."""
         return ObservationEffects([self.omega[i] for i in places])
 
     def to_json(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Observation times that are not exponential: gamma and heavy-tailed.
 
-Each of them is written as sums and mixtures of exponential times (`phases`). The likelihood
-evaluates these on the lattice of a set; see `sequela.kernels.phases`.
+Each of these times is represented by sums and mixtures of exponential times (`phases`). With them,
+the likelihood is computed on the lattice of a set; see `sequela.kernels.phases`.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class Gamma:
 
     @property
     def constant_rate(self) -> float | None:
-        """The rate for shape 1; otherwise None, because the rate changes with time."""
+        """The rate if the shape is 1; otherwise None, because the rate changes with time."""
         return self.rate if self.shape == 1.0 else None
 
     def rate_in(self, state: NDArray[np.int64]) -> float:  # noqa: ARG002 - it depends on the time
-        """Return the rate for shape 1; raise an error for other shapes."""
+        """Return the rate if the shape is 1; raise an error for all other shapes."""
         if self.shape == 1.0:
             return self.rate
         raise InputError(
@@ -92,7 +92,7 @@ class Gamma:
         return rng.gamma(self.shape, 1.0 / self.rate, size)
 
     def phases(self) -> PhaseTables:
-        """Return the time as a mixture of exponential times, followed by equal stages."""
+        """Return the time as a mixture of exponential times plus stages of equal rate."""
         stages = int(np.floor(self.shape))
         left = self.shape - stages
         if left == 0.0:
@@ -109,15 +109,15 @@ class Gamma:
 class HeavyTailed:
     """Observation at a heavy-tailed time: items accumulate faster in some samples than in others.
 
-    The rate of observation differs between samples and has a gamma distribution. It is measured
-    relative to the speed at which items accumulate in the sample. A sample with a small rate has a
-    late time and a large set. The time of all samples has a Lomax (Pareto) distribution. The
-    smaller the shape, the heavier the tail. With a large shape the time is nearly exponential.
+    The rate of observation differs between samples and has a gamma distribution. It is relative to
+    the speed at which items accumulate in the sample. A sample with a small rate has a late time
+    and a large set. Over all samples, the time has a Lomax (Pareto) distribution. The smaller the
+    shape, the heavier is the tail. With a large shape, the time is nearly exponential.
 
     Parameters
     ----------
     shape : float
-        Shape of the gamma distribution of the rate; above 1, so that the mean time is finite.
+        Shape of the gamma distribution of the rate. It is above 1, so that the mean time is finite.
     rate : float
         Mean of the gamma distribution of the rate.
 
@@ -192,10 +192,11 @@ def _beta_rule(shape: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return nodes and weights of the distribution Beta(shape, 1 - shape).
 
     A gamma time with a shape below 1 is an exponential time multiplied by a fraction that has this
-    distribution. The rule is the trapezoidal rule in the logit v of the fraction. Its error is of
-    the order exp(-2 pi^2 / step) for any rates of the items, because all poles of the integrand lie
-    at a distance of pi from the real line. The weights of the nodes beyond each end form a
-    geometric series; their sum is added to the last node at this end.
+    distribution. The nodes and weights are those of the trapezoidal rule in the logit v of the
+    fraction. The error is of the order exp(-2 pi^2 / step), whatever the rates of the items are,
+    because all poles of the integrand lie at a distance of pi from the real line. Beyond each end,
+    the weights of the nodes form a geometric series. Their sum is added to the weight of the last
+    node at this end.
     """
     step = 0.5
     v = np.arange(-30.0, 25.0, step)

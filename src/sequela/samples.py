@@ -1,4 +1,4 @@
-"""Convert data to samples that have the items of a model, in the same order as in the model."""
+"""Convert data to samples that have the items of a model, in the order of the model."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _SHOWN = 5
 
 
 def as_samples(model: Model, data: DataLike, times: Iterable[object] | None = None) -> Dataset:
-    """Return the samples with the items of the model, in the same order as in the model.
+    """Return the samples with the items of the model, in the order of the model.
 
-    Items are matched by their labels if the data have labels. An array without labels must have
+    If the data have labels, items are matched by their labels. An array without labels must have
     one column per item of the model. Items that the model does not have are left out, with a
     warning in the log.
 

@@ -1,6 +1,6 @@
 """How an answer is computed: budget, sampling, draws, precision, seed and threads, as one object.
 
-These settings do not change the question. They change the precision, the speed and the seed of the
+These settings do not change what is asked. They change the precision, the speed and the seed of the
 computation. Functions take them as keywords (``order_matrix(model, random_state=1, n_threads=2)``)
 or as one object (``settings=Settings(...)``).
 """
@@ -33,9 +33,10 @@ class Sampling:
     Parameters
     ----------
     chains : int
-        Number of independent Markov chains per set. Their spread gives the standard error.
+        Number of independent Markov chains per set. The standard error is computed from their
+        spread.
     sweeps : int
-        Number of sweeps per chain for one gradient, if the sampler is relocation. A sweep moves
+        If the sampler is relocation: number of sweeps per chain for one gradient. A sweep moves
         every item once.
     burn_in : int
         Number of sweeps that each chain discards after every change of theta.
@@ -43,8 +44,8 @@ class Sampling:
         Number of items that are relocated together. In trials, 4 gave the smallest error for a
         given computing time.
     draws, draws_burn_in : int
-        Number of proposals that are used, and number of proposals that are discarded before them,
-        if the sampler is Metropolis-Hastings. The paper uses 50 and 10.
+        If the sampler is Metropolis-Hastings: number of proposals that are used, and number of
+        proposals that are discarded before them. The paper uses 50 and 10.
     nodes : int
         Smallest number of points of the integral that gives the log-likelihood. The integral
         follows a path from the model without interactions to the given model. More points are used
@@ -110,14 +111,14 @@ class Settings:
     target_se : float or None
         The Monte Carlo standard error that the answer should have. Give it instead of `draws`.
     random_state : int, Generator or None
-        The seed. It is converted to one integer, `seed`, which is recorded with every result.
-        None takes a new random seed.
+        The seed. It is converted to one integer, `seed`, which is recorded with every result. None
+        means a new random seed.
     n_threads : int or None
-        Number of threads; None for all cores that this process may use. Results do not depend
-        on it.
+        Number of threads. None means all cores that this process may use. Results do not depend on
+        the number of threads.
     max_models : int or None
-        For a posterior: use at most this many of its draws, evenly spread over the posterior. None
-        uses the default of the question, 400 or 100.
+        For a posterior: the largest number of its draws that are used. They are evenly spread over
+        the posterior. None means the default of the question, 400 or 100.
 
     Attributes
     ----------
@@ -145,7 +146,8 @@ class Settings:
         object.__setattr__(self, "sampling", check_sampling(self.sampling))
         check_precision(self.draws, self.target_se)
         object.__setattr__(self, "seed", materialise_seed(self.random_state))
-        # Keep the seed and not a generator: `replace` would draw another seed from a generator.
+        # Keep the seed and not a generator, because `replace` would draw another seed from a
+        # generator.
         object.__setattr__(self, "random_state", self.seed)
         resolve_threads(self.n_threads)  # raises if this is not a number of threads
         if self.max_models is not None:
@@ -157,7 +159,7 @@ class Settings:
         return resolve_threads(self.n_threads)
 
     def but(self, **changes: Any) -> Settings:
-        """Return a copy with some values changed; the seed stays the same unless it is changed.
+        """Return a copy with some values changed. The seed stays the same, unless it is changed.
 
         Examples
         --------
@@ -193,10 +195,11 @@ def read_settings(
     Parameters
     ----------
     given : mapping
-        The keyword arguments: names of settings with their values and, optionally, "settings" with
-        a `Settings` object. The other keywords replace values of this object.
+        The keyword arguments: names of settings with their values and, optionally, the name
+        "settings" with a `Settings` object. If both give a value, the keyword is used and not the
+        object.
     unused : tuple of str
-        Names of settings that the function does not use. Giving one of them is an error.
+        Names of settings that the function does not use. If one of these is given, it is an error.
     posterior : bool
         Whether this function takes a posterior, and therefore `max_models`.
 
@@ -218,18 +221,18 @@ def read_settings(
             raise TypeError(
                 f"unexpected keyword argument {name!r}.{hint} Settings are: {', '.join(_NAMES)}"
             )
-    # Refuse `max_models` as a keyword, but not in a Settings object, which may also be used for
-    # functions that take a posterior.
+    # As a keyword, `max_models` is refused. In a Settings object it is not refused, because the
+    # same object may be used for functions that take a posterior.
     if not posterior and changes.get("max_models") is not None:
         raise InputError(
-            "max_models has no meaning here because this function takes no posterior; leave it out"
+            "max_models is not used by this function, because it takes no posterior; leave it out"
         )
     for name in unused:
-        # A Settings object may be used for many functions. Refuse an unused setting only if the
-        # object has a value other than the default.
+        # The same Settings object may be used for many functions. So an unused setting in it is
+        # refused only if its value is not the default.
         in_object = base is not None and getattr(base, name) != _default(name)
         if changes.get(name) is not None or in_object:
-            raise InputError(f"{name} has no meaning here; leave it out")
+            raise InputError(f"{name} is not used by this function; leave it out")
     if base is None:
         return Settings(**changes)
     return replace(base, **changes) if changes else base

@@ -1,8 +1,8 @@
 """Draws from a model: items in order of arrival, their arrival times and the observation time.
 
-Each draw starts without items, and items arrive until the observation time.
-This is the paper's Algorithm 1 with two corrections: the item that would arrive after the
-observation time is not added, and a draw ends when no item is left.
+Each draw starts without items, and items arrive until the observation time. This is Algorithm 1 of
+the paper with two corrections: the item that would arrive after the observation time is not added,
+and a draw ends if no item is left.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Simulation", "simulate"]
 
-# Number of draws that share one random stream. Another number would give other draws for the same
-# seed.
+# Number of draws that share one random stream. With another number, the same seed would give other
+# draws.
 _CHUNK = 4096
 
-# Largest number of arrivals that one call of the kernel draws. With this limit, the call returns
-# within a fraction of a second for sets of any size, so the user can interrupt a simulation.
+# Largest number of arrivals that one call of the kernel draws. Because of this limit, the call
+# returns within a fraction of a second, for sets of any size. So the user can interrupt a
+# simulation.
 _ROOM = 32768
 
 _SHOWN = 3
@@ -61,11 +62,11 @@ class Simulation:
     sequence : ndarray of int32
         Positions of the items in order of arrival.
     arrival_times : ndarray of float64
-        The arrival time of each item of `sequence`. Times never decrease within a draw. With rates
-        above about 1e16 times the observation rate, times may be equal; the order is then given by
-        `sequence` only.
+        The arrival time of each item of `sequence`. Times never decrease within a draw. If rates
+        are larger than about 1e16 times the observation rate, times may be equal. Only `sequence`
+        then shows the order.
     observation_times : ndarray of float64, shape (size,)
-        The observation time of each draw, later than all its arrivals.
+        The observation time of each draw. It is later than all arrivals of the draw.
     items : tuple of str
         The label of each item.
     seed : int
@@ -119,8 +120,8 @@ class Simulation:
     def holding_times(self) -> npt.NDArray[np.float64]:
         """Return the time between each arrival and the arrival before it.
 
-        There is one number per arrival, in the order of `sequence`. For the first item of a draw
-        it is the time since the start. The time from the last arrival to the observation is not
+        There is one number per arrival, in the order of `sequence`. For the first item of a draw,
+        it is the time since the start. The time between the last arrival and the observation is not
         included.
         """
         held = np.diff(self.arrival_times, prepend=0.0)
@@ -129,7 +130,7 @@ class Simulation:
         return held
 
     def to_dataset(self) -> Dataset:
-        """Return the sets and their observation times, without order and arrival times.
+        """Return the sets and their observation times, without the orders and the arrival times.
 
         The table needs one byte per draw and item.
 
@@ -171,20 +172,21 @@ def simulate(
     Parameters
     ----------
     model : Model, fitted SetChain, or theta (n, n)
-        ``theta[j, j]`` is the log of item j's base rate, ``theta[i, j]`` the log-effect of item i
-        on the rate of item j. With theta alone, the observation time is exponential with rate 1.
+        ``theta[j, j]`` is the log of the base rate of item j. ``theta[i, j]`` is the log-effect of
+        item i on the rate of item j. If only theta is given, the observation time is exponential
+        with rate 1.
     size : int
         Number of draws.
     items : iterable of labels, optional
         One label per item. Default: the labels of the model or DataFrame, otherwise ``"0"``,
-        ``"1"``, ... For a model or DataFrame these must be its own labels, in the order that the
-        result should have.
+        ``"1"``, ... If a model or DataFrame has labels, these must be the same labels, in the order
+        that the result should have.
     random_state : int, numpy.random.Generator or None
-        The seed; None takes a new random seed. The seed is recorded in the result. With the same
-        seed, a larger `size` gives the same draws, followed by further draws.
+        The seed. None means a new random seed. The seed is recorded in the result. With the same
+        seed, a larger `size` gives the same draws, followed by additional draws.
     n_threads : int, optional
-        Number of threads; it does not change the result. Default: all cores that this process
-        may use.
+        Number of threads. It does not change the result. Default: all cores that this process may
+        use.
 
     Returns
     -------
@@ -221,8 +223,8 @@ def simulate(
     rate = observation.constant_rate
     if rate is None and phases_of(observation) is None:
         raise InputError(
-            f"an observation of kind {observation.kind!r} cannot be simulated; use one with a "
-            "constant rate, such as sequela.Exponential()"
+            f"an observation of kind {observation.kind!r} cannot be simulated; use an "
+            "observation with a constant rate, such as sequela.Exponential()"
         )
     size = positive_integer("size", size)
     threads = resolve_threads(n_threads)
@@ -266,12 +268,12 @@ def simulate(
 def _in_own_time(drawn: Simulation, omega: npt.NDArray[np.float64]) -> Simulation:
     """Convert the times of draws from `without_observation_effects` to the times of the model.
 
-    In a state with the observation rate d all rates were divided by d. The time spent in this
-    state is therefore d times too long, and is divided by d.
+    In a state with the observation rate d, all rates were divided by d. The time spent in this
+    state is therefore d times too long. So it is divided by d.
     """
     count = drawn.set_sizes
     effect = omega[drawn.sequence]
-    # Cumulative sums of effects. The difference of two of them is the sum within a draw.
+    # Cumulative sums of effects. Differences between them are the sums within a draw.
     total = np.concatenate([[0.0], np.cumsum(effect)])
     first = np.repeat(total[drawn.indptr[:-1]], count)
     held = drawn.holding_times() * np.exp(first - total[:-1])
@@ -293,8 +295,8 @@ def _tables(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], bool]:
     """Return (base rates, effects, whether both are logarithms) for the kernel.
 
-    Logarithms are used if the rate of an item could leave the range of a double after the arrival
-    of other items.
+    Logarithms are used if the rate of an item could become too large or too small for a double when
+    other items have arrived.
     """
     n = len(theta)
     diagonal = theta.diagonal()

@@ -28,7 +28,7 @@ def sides(tmp_path):
 
 def test_repeats_have_intervals_and_leave_tables_and_a_figure(sides):
     done = run("compare", sides / "one", sides / "two", "-o", sides / "out", "--seed", "1")
-    assert "4 and 4 models; 3 orders" in done.stdout
+    assert "first cohort: 4, of the second cohort: 4; orders compared: 3" in done.stdout
     table = pd.read_csv(sides / "out" / "orders.csv")
     assert (table["low"] <= table["high"]).all()
     assert {path.name for path in (sides / "out").iterdir()} == {

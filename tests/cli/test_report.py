@@ -62,7 +62,7 @@ def test_data_may_be_named_and_folders_without_a_model_are_refused(folder, tmp_p
     assert len(data_of(tmp_path / "named.html")["samples"]["labels"]) == 400
     done = run(tmp_path)
     assert done.exit_code == 2
-    assert "holds no model.npz" in done.stderr
+    assert "contains neither model.npz" in done.stderr
 
 
 def test_survival_and_another_cohort(folder, tmp_path):

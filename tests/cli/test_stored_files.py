@@ -107,7 +107,7 @@ def test_a_model_that_has_a_member_twice(folder):
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("prior", 7, "a prior that is not an object"),
+        ("prior", 7, "a prior that is not a JSON object"),
         ("prior", {"kind": "x"}, "expected one of"),
         ("unknown\x1b[2J", 1, r"the option 'unknown\x1b[2J'"),
         ("draws", "x", "its field 'options.draws' is 'x'"),

@@ -81,7 +81,7 @@ def test_the_download_of_the_study_view(write):
         ("p2\t", "p1\t", r"sample 'p1' occurs twice"),
         ("PATIENT_ID", "WHO", r"no column PATIENT_ID"),
         ("OS_MONTHS", "OS_DAYS", r"no columns OS_MONTHS and OS_STATUS"),
-        ("\t60", "\t60\textra", r"line 6: 7 cells, expected 6"),
+        ("\t60", "\t60\textra", r"line 6: found 7 cells, expected 6"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_line(write, old, new, message):

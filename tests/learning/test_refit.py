@@ -172,7 +172,7 @@ def test_optima_are_weighed_without_the_penalty():
         ({"tol": 0.0}, "tol"),
         ({"max_iter": 0}, "max_iter"),
         ({"sampling": Sampling(chains=1)}, "chains is 1"),
-        ({"draws": 100}, "draws has no meaning here"),
+        ({"draws": 100}, "draws is not used by this function"),
         ({"budget": "1GB"}, "budget is '1GB'"),
     ],
 )

@@ -98,7 +98,7 @@ def test_what_is_no_budget_is_refused():
 
 def test_the_docstring_tells_the_truth_about_the_default():
     """The docstring says how many items may interact if a set of 20 items is to be exact."""
-    said = re.search(r"of sets of 20 items with up to (\d+)", " ".join(Budget.__doc__.split()))
+    said = re.search(r"of 20 items are exact if at most (\d+)", " ".join(Budget.__doc__.split()))
     assert Budget().exact_fits(20, int(said[1]))
     assert not Budget().exact_fits(20, int(said[1]) + 20)
 

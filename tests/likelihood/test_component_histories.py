@@ -260,7 +260,7 @@ def test_the_error_is_found_where_arrivals_are_lost(monkeypatch):
 def test_orders_that_do_not_add_up_are_refused(monkeypatch):
     monkeypatch.setattr(component_histories, "CROSS_ACCURACY", 0.0)
     history = ComponentHistory(Parameters(sparse_theta(6)), np.arange(6))
-    with pytest.raises(InputError, match="rates of the model are too different"):
+    with pytest.raises(InputError, match="rates of the model differ too much"):
         _ = history.before
 
 

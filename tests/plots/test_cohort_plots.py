@@ -169,7 +169,7 @@ def test_a_cohort_agrees_with_itself_and_a_reversed_pair_is_named():
     theta = example_theta()
     orders = order_matrix(theta, ["first", "second", "step 1", "step 2"])
     ax = plot_cohort_comparison(orders, orders)
-    assert "same order in 100%" in ax.get_title(loc="right")
+    assert "100% have the same order" in ax.get_title(loc="right")
     assert not ax.texts
     other = theta.copy()
     other.loc["step 2", "step 1"] = 6.0
@@ -187,5 +187,5 @@ def test_a_cohort_agrees_with_itself_and_a_reversed_pair_is_named():
 def test_cohorts_without_shared_items_are_refused():
     orders = order_matrix(example_theta(), ["first", "second"])
     other = order_matrix(example_theta(), ["step 1", "step 2"])
-    with pytest.raises(InputError, match="share 0 items"):
+    with pytest.raises(InputError, match="have 0 items in common"):
         plot_cohort_comparison(orders, other)

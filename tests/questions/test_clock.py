@@ -419,7 +419,7 @@ def test_sampled_pseudo_times_do_not_depend_on_threads():
         (lambda m: questions.pseudo_times(m, [{"a"}], quantiles=[0]), r"quantiles are \[0\]"),
         (lambda m: questions.pseudo_times(m, [{"a"}], draws="x"), "draws is 'x'; expected"),
         (lambda m: questions.pseudo_times(m, [{"a"}], n_threads=0), "n_threads"),
-        (lambda m: questions.pseudo_times(m, [{"a"}], target_se=0.1), "target_se has no meaning"),
+        (lambda m: questions.pseudo_times(m, [{"a"}], target_se=0.1), "target_se is not used"),
         (lambda m: questions.pseudo_times(m, [[1, 0]]), "3 of the 3 items of the model"),
     ],
 )  # fmt: skip

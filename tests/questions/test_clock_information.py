@@ -185,7 +185,7 @@ def test_items_do_not_depend_on_threads():
         (lambda m: questions.clock_curve(m, [{"a"}], items=["a"]), "data and items were both"),
         (lambda m: questions.clock_curve(m, items="ab"), "items is the text 'ab'; expected"),
         (lambda m: questions.clock_curve(m, draws=1), "draws is 1; expected"),
-        (lambda m: questions.clock_items(m, budget=Budget()), "budget has no meaning here"),
+        (lambda m: questions.clock_items(m, budget=Budget()), "budget is not used by this"),
         (lambda m: questions.clock_items(m, draws=9, target_se=1), "both given"),
         (lambda m: questions.clock_items(m, draws=0), "draws is 0; expected"),
     ],

@@ -123,7 +123,7 @@ def test_only_items_of_both_are_compared():
     two = Model(np.eye(4), ["c", "x", "a", "y"])
     found = compare(one, two)
     assert set(found.orders["a"]) | set(found.orders["b"]) == {"a", "c"}
-    assert "3 and 4 items and share 2" in found.notes[-1]
+    assert "3 and 4 items, of which 2 are in both" in found.notes[-1]
     with pytest.raises(InputError, match="'b', which is not an item of both"):
         compare(one, two, items=["a", "b"])
     with pytest.raises(InputError, match="share 0 items"):

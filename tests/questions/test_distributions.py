@@ -211,7 +211,7 @@ def test_frequencies_beside_data():
         (lambda m: questions.set_probability(m, [], time=-1), "time is -1; expected a finite"),
         (lambda m: questions.set_probability(m, [], time=np.nan), "time is nan; expected a finite"),
         (lambda m: questions.set_probability(m, [], time="x"), "time is 'x'; expected a finite"),
-        (lambda m: questions.set_probability(m, [], draws=100), "draws has no meaning here"),
+        (lambda m: questions.set_probability(m, [], draws=100), "draws is not used by this"),
         (lambda m: questions.sequence_probability(m, {"a"}), "a set has no order; expected a list"),
         (lambda m: questions.sequence_probability(m, "ab"), "sequence is the text 'ab'; expected"),
         (lambda m: questions.sequence_probability(m, [True, False, True]), "true/false entries"),
@@ -220,7 +220,7 @@ def test_frequencies_beside_data():
         (lambda m: questions.item_frequencies(m, draws=1, budget=SAMPLED), "draws is 1; expected"),
         (lambda m: questions.item_frequencies(m, [{"x"}]), "x"),
         (lambda m: questions.item_frequencies(m, n_threads=0), "n_threads"),
-        (lambda m: questions.item_frequencies(m, sampling=Sampling()), "sampling has no meaning"),
+        (lambda m: questions.item_frequencies(m, sampling=Sampling()), "sampling is not used"),
     ],
 )  # fmt: skip
 def test_bad_arguments_are_named(call, message):

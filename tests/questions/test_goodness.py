@@ -129,7 +129,7 @@ def test_settings_of_other_questions_do_not_disturb():
     one = questions.goodness_of_fit(model, data, **options)
     two = questions.goodness_of_fit(model, data, settings=Settings(**options))
     pd.testing.assert_frame_equal(one.items, two.items, check_exact=True)
-    with pytest.raises(InputError, match="budget has no meaning here"):
+    with pytest.raises(InputError, match="budget is not used by this function"):
         questions.goodness_of_fit(model, data, settings=Settings(budget=Budget(work=1.0)))
     with pytest.raises(InputError, match=r"settings is 5; expected a sequela\.Settings"):
         questions.goodness_of_fit(model, data, settings=5)
@@ -140,7 +140,7 @@ def test_settings_of_other_questions_do_not_disturb():
     [
         ({"draws": 1}, "draws is 1; expected an integer of at least 2"),
         ({"draws": "x"}, "draws is 'x'; expected"),
-        ({"target_se": 0.1}, "target_se has no meaning here"),
+        ({"target_se": 0.1}, "target_se is not used by this function"),
         ({"random_state": "x"}, "random_state"),
         ({"n_threads": 0}, "n_threads"),
     ],

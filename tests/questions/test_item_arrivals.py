@@ -130,7 +130,7 @@ def test_labels_that_look_like_code():
         ({"items": ["e"]}, "the model has no item 'e'"),
         ({"draws": 1}, "draws is 1"),
         ({"draws": 5, "target_se": 0.1}, "both given"),
-        ({"budget": Budget()}, "budget has no meaning here"),
+        ({"budget": Budget()}, "budget is not used by this function"),
         ({"n_threads": 0}, "n_threads is 0"),
     ],
 )

@@ -178,7 +178,7 @@ def test_labels_that_look_like_code():
         ({"max_orders": 0}, "max_orders is 0"),
         ({"max_orders": 1.5}, "max_orders is 1.5"),
         ({"draws": 0}, "draws is 0"),
-        ({"target_se": 0.1}, "target_se has no meaning here"),
+        ({"target_se": 0.1}, "target_se is not used by this function"),
         ({"sample": "0"}, "sample is the text '0'"),
         ({"sample": ["7"]}, "the model has no item '7'"),
     ],

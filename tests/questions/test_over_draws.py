@@ -366,8 +366,8 @@ def test_max_models_is_obeyed():
         (lambda p: questions.pseudo_times(p, SETS, level=0.0), "level is 0"),
         (lambda p: questions.item_frequencies(p, level=2.0), "level is 2"),
         (lambda p: questions.goodness_of_fit(p, SETS, level=2.0), "level is 2"),
-        (lambda p: questions.goodness_of_fit(p, SETS, draws=10), "draws has no meaning here"),
-        (lambda p: questions.order_matrix(p, target_se=0.1), "target_se=0.1 has no meaning for a"),
+        (lambda p: questions.goodness_of_fit(p, SETS, draws=10), "draws is not used by this"),
+        (lambda p: questions.order_matrix(p, target_se=0.1), "target_se=0.1 cannot be used for a"),
         (lambda p: questions.order_matrix(p, ["a", "x"]), "no item 'x'"),
         (lambda p: questions.order_matrix(p, ["a"]), "an order needs two items"),
         (lambda p: questions.order_matrix(p, given={"a", "x"}), "no item 'x'"),
@@ -407,7 +407,7 @@ def test_what_takes_one_model_says_what_to_use_instead(ask, instead):
 
 
 def test_max_models_is_for_questions_that_take_a_posterior():
-    with pytest.raises(InputError, match="max_models has no meaning here"):
+    with pytest.raises(InputError, match="max_models is not used by this"):
         questions.time_posterior(MODELS[0], {"a"}, max_models=5)
     # A `Settings` object may contain settings that only other functions use.
     how = Settings(max_models=5, random_state=1)

@@ -267,7 +267,7 @@ def test_the_pair_may_be_given_either_way(pair, plan):
     assert turned.now == pytest.approx(1.0 - plan.now)
     assert (plan.first, plan.second) == ("b", "a")
     assert len(plan.sentences()) == 4
-    assert "right order is called with probability" in plan.sentences()[0]
+    assert "the study calls the right order with probability" in plan.sentences()[0]
 
 
 def test_weights_on_few_draws_are_not_reliable(pair):

@@ -346,7 +346,7 @@ def test_a_file_that_was_moved_or_changed_is_noticed(recorded_fit, name, caplog)
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"holds no model\.npz and no posterior\.npz"):
+    with pytest.raises(InputError, match=r"contains neither model\.npz nor posterior\.npz"):
         write_report(tmp_path)
 
 

@@ -195,7 +195,7 @@ def test_two_cohorts_side_by_side(data, posterior):
         assert found["first"][k] >= 0.5
         assert found["first"][k] == pytest.approx(expected.loc[labels[a], labels[b]], abs=2e-4)
         assert found["second"][k] == pytest.approx(second.loc[labels[a], labels[b]], abs=2e-4)
-    with pytest.raises(InputError, match="share 0 items"):
+    with pytest.raises(InputError, match="have 0 items in common"):
         make_report(theta, compare={"none": Model([[0.0]], ["x"])})
     with pytest.raises(InputError, match="expected one name with its model"):
         make_report(theta, compare={"a": theta, "b": theta})

@@ -23,7 +23,10 @@ _SHOWN = 8
 )
 @click.argument("first", type=click.Path(path_type=Path))
 @click.argument("second", type=click.Path(path_type=Path))
-@click.option("--items", help="Items to compare, separated by commas. Default: all shared items.")
+@click.option(
+    "--items",
+    help="Items to compare, separated by commas. Default: all items that both cohorts have.",
+)
 @click.option(
     "--level",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -94,8 +97,9 @@ def _bootstraps(path: Path) -> list[Any]:
     drawn = [model.metadata.get("bootstrap") for model in found]
     if None in drawn or len(set(drawn)) < len(drawn):
         raise InputError(
-            f"{str(path)!r} does not have exactly one fit per bootstrap; run `sequela repeat` "
-            "with --bootstraps N and one penalty, so that the fits differ only by the bootstrap"
+            f"{str(path)!r} does not have exactly one fit per bootstrap. Run `sequela "
+            "repeat` with --bootstraps N and one penalty: then the fits differ only in "
+            "the bootstrap"
         )
     return found
 
@@ -115,7 +119,7 @@ def make_report(found: Comparison, output: Path | None) -> dict[str, Any]:
 
 
 def write(found: Comparison, output: Path, names: tuple[str, str], *, force: bool) -> None:
-    """Write both tables and, if matplotlib is installed, the figure of the orders."""
+    """Write the two tables and, if matplotlib is installed, a figure that compares the orders."""
     import json
 
     from sequela.report.tables import write_table
@@ -148,8 +152,9 @@ def show(found: Comparison, output: Path | None) -> None:
     """Print the differences in orders and in interactions, the most certain differences first."""
     console = make_console()
     console.print(
-        f"{found.models[0]} and {found.models[1]} models; {len(found.orders)} orders and "
-        f"{len(found.interactions)} interactions compared",
+        f"models of the first cohort: {found.models[0]}, of the second cohort: "
+        f"{found.models[1]}; orders compared: {len(found.orders)}, interactions compared: "
+        f"{len(found.interactions)}",
         soft_wrap=True,
     )
     for title, table, names in (

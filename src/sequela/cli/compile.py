@@ -14,7 +14,7 @@ __all__ = ["compile_command"]
 def compile_command(as_json: bool) -> None:
     """Compile all numerical kernels now instead of at their first use.
 
-    This is useful in a container image, and before many jobs start at once on a cluster.
+    Use this command when you build a container image, or before many jobs start on a cluster.
     """
     from sequela.report import compile_kernels
 

@@ -38,8 +38,8 @@ __all__ = ["demo"]
 @click.option(
     "--known",
     is_flag=True,
-    help="Instead, draw samples from a small known model, and compare the results with this model. "
-    "Writes no files.",
+    help="Use samples that are drawn from a small known model, not the built-in samples, and "
+    "compare the results with this model. Writes no files.",
 )
 @click.option(
     "--samples",
@@ -103,8 +103,8 @@ def show(found: Demo) -> None:
     samples = shlex.quote(str(found.fit.folder / "samples.csv"))
     certainty = shlex.quote(f"{found.fit.folder}-certainty")
     console.print(
-        f'\nNext: ask `sequela order {folder} "EGFR(A)" PTEN`, or compute probabilities that '
-        f"include all plausible models: `sequela posterior {samples} -o {certainty} "
+        f'\nNext: run `sequela order {folder} "EGFR(A)" PTEN`, or average the '
+        f"probabilities over all plausible models: `sequela posterior {samples} -o {certainty} "
         "--most-frequent 20` (some minutes). To cite: `sequela cite`",
         soft_wrap=True,
     )

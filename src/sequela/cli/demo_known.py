@@ -1,4 +1,4 @@
-"""The output of ``sequela demo --known``: results on simulated samples, compared with the truth."""
+"""Print the results of ``sequela demo --known`` next to the true values of the simulation."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _show_learned(console: Console, learned: LearnedCheck) -> None:
     optima = "one optimum" if learned.optima == 1 else f"{learned.optima} optima"
     console.print(
         f"\nLearned with penalty {learned.penalty}: {learned.starts} starts ended at "
-        f"{optima}; KKT residual of the best {learned.kkt_residual:.0e}",
+        f"{optima}; KKT residual of the best optimum: {learned.kkt_residual:.0e}",
         soft_wrap=True,
     )
     print_table(
@@ -88,7 +88,7 @@ def _show_order(console: Console, order: OrderCheck) -> None:
     )
     print_table(
         console,
-        {f'Share in which "{early}" came first': False, "": True},
+        {f'Share of these samples in which "{early}" came first': False, "": True},
         [
             ("as the model expects, given the sets", f"{order.expected_share:.3f}"),
             ("in the simulation", f"{order.simulated_share:.3f}"),

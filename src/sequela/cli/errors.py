@@ -21,7 +21,7 @@ __all__ = ["INTERRUPTED", "Commands"]
 
 BAD_INPUT = 2  # click uses the same exit code for a wrong option
 FAILURE = 1
-_LABELS = {"items", "first"}  # arguments that are labels of items
+_LABELS = {"items", "first"}  # arguments of commands whose values are labels of items
 INTERRUPTED = 130  # the exit code that shells use for a program stopped by Ctrl-C
 
 
@@ -35,7 +35,7 @@ class Commands(ExtensibleGroup):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Read the arguments of the group; escape the unknown arguments that an error quotes."""
+        """Read the arguments of the group. Escape unknown ones in the error message."""
         with _visible_usage():
             return super().make_context(info_name, args, parent, **extra)
 
@@ -47,10 +47,10 @@ class Commands(ExtensibleGroup):
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise  # click reports these itself
+            raise  # click itself shows a message for these exceptions
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
-                raise  # the pipe is closed; click exits without a message
+                raise  # the reader of the output has closed the pipe; click exits without a message
             if ctx.params.get("debug"):
                 echo(traceback.format_exc().rstrip(), err=True)
             else:
@@ -60,7 +60,7 @@ class Commands(ExtensibleGroup):
 
 @contextlib.contextmanager
 def _visible_usage() -> Iterator[None]:
-    """Escape control characters in the arguments that errors of click quote."""
+    """Escape control characters in the arguments that error messages of click quote."""
     try:
         yield
     except click.ClickException as error:
@@ -73,7 +73,7 @@ def _visible_usage() -> Iterator[None]:
 
 
 def _label_hint(error: click.ClickException) -> str:
-    """Return a hint if a label such as -18q was read as an option, otherwise an empty text."""
+    """Return a hint if click may have read a label such as -18q as an option, else no text."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return ""
     labels = [

@@ -143,8 +143,8 @@ def fit(
     """
     execution = execution_for(given.pop("threads"), given.pop("checkpoint"))
     table_budget = given.pop("table_budget")
-    # `value not in (None, False)` would be wrong, because a penalty, a tolerance or a seed of 0
-    # equals False.
+    # Do not write `value not in (None, False)`: in Python 0 == False, so this would discard a
+    # penalty, a tolerance or a seed of 0.
     chosen = {k: value for k, value in given.items() if value is not None and value is not False}
     written = replace(read_output(figures, force=force), table_seconds=table_budget)
     if repeat is not None:
@@ -190,7 +190,7 @@ def read_output(figures: str, *, force: bool) -> OutputOptions:
 
 
 def execution_for(threads: int | None = None, checkpoint: Path | None = None) -> Execution:
-    """Return how a fit runs: threads, checkpoint, and progress (a bar, or lines in a log)."""
+    """Return how a fit runs: threads, checkpoint, and progress (as a bar, or as lines of text)."""
     from sequela.report import Execution
 
     watched = sys.stderr.isatty()
@@ -281,8 +281,8 @@ def _show_orders(report: FitReport, console: Any) -> None:
         console.print(
             f"These are pairs with strong interactions: {len(check.table)} of "
             f"{items * (items - 1) // 2} pairs were checked. The order of other pairs may be "
-            "clearer; orders.csv has their probabilities, and `sequela posterior` computes their "
-            "certainty",
+            "clearer. Their probabilities are in orders.csv, and `sequela posterior` "
+            "computes how certain they are",
             soft_wrap=True,
         )
 
@@ -299,8 +299,8 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
         return
     misfit = report.fit_check is not None and not report.fit_check.fits
     if misfit or report.model.observation.constant_rate is None:
-        # A posterior would not help. It would have the same misfit, or it does not support the
-        # observation times of this fit.
+        # A posterior would not help. Either its models would not describe the data either, or a
+        # posterior cannot be computed for the observation times of this fit.
         console.print(
             "\nDo not report an order that the data cannot tell, or that is not trusted",
             soft_wrap=True,
@@ -333,7 +333,7 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
     console.print(
         f"\nWhere the data cannot tell, do not report an order. The next steps:\n{first}"
         f"  sequela posterior {table} -o {certainty}{items}\n"
-        "    gives each order a probability that includes all plausible models\n"
+        "    gives each order a probability, averaged over all plausible models\n"
         f"  sequela plan {certainty} {table}{items_to_read} {asked}\n"
         "    shows how many more samples would decide an order",
         soft_wrap=True,
@@ -359,7 +359,7 @@ def _show_check(report: FitReport, console: Any) -> None:
 
 
 def _show_observations(report: FitReport, console: Any) -> None:
-    """Print the comparison of observation times, if there was one."""
+    """Print how well each kind of observation times fits, if several kinds were compared."""
     if report.observations is None:
         return
     print_table(

@@ -96,8 +96,9 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--incomplete",
     type=click.Choice(["missing", "samples", "items"]),
-    help="What to do if some items of a sample were not profiled: write NA (missing), or drop all "
-    "such samples (samples) or all such items (items). Default: missing.",
+    help="What to do if some items of a sample were not profiled: write NA in these cells "
+    "(missing), drop all "
+    "such samples (samples), or drop all such items (items). Default: missing.",
 )
 @click.option("--merge", type=_FILE, help="JSON file that maps a new name to the items to merge.")
 @click.option(
@@ -146,7 +147,7 @@ def import_files(
 
 
 def read(given: dict[str, Any]) -> Imported:
-    """Read the source that the options name; raise an error unless they name exactly one."""
+    """Read the source that the options name; raise an error unless they name exactly one source."""
     sources = {
         "--table": given["table"],
         "--mutations/--cna": given["mutations"] or given["cna"],

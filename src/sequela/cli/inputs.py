@@ -40,7 +40,7 @@ Command = TypeVar("Command", bound="Callable[..., Any]")
 
 
 def with_options(command: Command, *options: Callable[[Any], Any]) -> Command:
-    """Add options to a command; its help lists them in the given order."""
+    """Add options to a command; its help shows them in the sequence in which they are given."""
     for option in reversed(options):
         command = option(command)
     return command
@@ -127,7 +127,7 @@ _SETTINGS = {
 
 
 def run_options(command: Command) -> Command:
-    """Add ``--seed`` and ``--threads``.
+    """Add the options ``--seed`` and ``--threads``.
 
     The command receives these options and those of `precision_options` in one dictionary,
     `settings`. Its keys are keywords of `sequela.Settings`.

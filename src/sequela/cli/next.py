@@ -104,7 +104,7 @@ def make_report(
 ) -> dict[str, Any]:
     """Return the probability that each item is next.
 
-    With `within`, also return the probability that each item comes within this time.
+    With `within`, also return the probability that each item arrives within this time.
     """
     from sequela.questions.next_item import items_within, next_items
     from sequela.report.tables import records
@@ -147,11 +147,12 @@ def show(report: dict[str, Any], max_items: int) -> None:
             soft_wrap=True,
         )
     console.print(
-        "\nNext item: the probability that this item is the next one, whenever it comes.\n"
-        "Next, before the observation: the probability that it is the next one and comes before "
+        "\nNext item: the probability that this item is the next one, no matter when it arrives.\n"
+        "Next, before the observation: the probability that it is the next one and arrives before "
         "the sample is observed.\n"
-        "The sample is observed before any other item with probability "
-        f"{report['observed_first']:.4f}. The mean time until the next item or the observation "
+        "With probability "
+        f"{report['observed_first']:.4f}, the sample is observed before any absent item "
+        "arrives. The mean time until the next item or the observation "
         f"is {report['waiting_time']:.4f}, in units of the mean observation time.",
         soft_wrap=True,
     )

@@ -56,9 +56,9 @@ def order(
     """Show which of two or more ITEMS of MODEL come first.
 
     MODEL is the folder of a fit, a model file, or a table of theta. Without ITEMS, all pairs of the
-    model, or of the sample, are listed. Write -- before items that begin with a hyphen. The
-    probability is the share of sequences in which the first item came before the second, among
-    those in which both are observed.
+    model, or of the sample, are listed. Write -- before items that begin with a hyphen. Each
+    probability is the probability that the first item arrived before the second, in a sample that
+    has both. With --given, it is the probability in a sample that has exactly the given items.
     """
     if likely is not None and given is None:
         raise click.UsageError("--likely needs --given, which names the items of a sample")
@@ -104,7 +104,7 @@ def make_report(
 
 
 def add_ranges(pairs: list[dict[str, Any]], model_path: Path) -> bool:
-    """Add the range and the verdict of each pair, if MODEL is a folder whose orders were checked.
+    """Add the range and the verdict of each pair, if the fit in the folder MODEL checked orders.
 
     Return whether the orders were checked.
     """
@@ -170,13 +170,15 @@ def _advice(report: dict[str, Any], model_path: Path) -> str:
         )
     if any(row["verdict"] == Verdict.NOT_TRUSTED for row in report["pairs"]):
         said += (
-            " Orders are not trusted if the model does not describe the data. `result.fit_check` "
-            "in run.json, and report.html, say where the model and the data differ."
+            " Orders are not trusted if the model does not describe the data. Where the "
+            "model and the data differ is written in `result.fit_check` of run.json, and "
+            "in report.html."
         )
     if any(row["verdict"] == Verdict.CANNOT_TELL for row in report["pairs"]):
         said += (
             " Where the data cannot tell, `sequela posterior DATA -o certainty` gives a "
-            "probability that includes all models, and `sequela plan certainty DATA FIRST SECOND` "
+            "probability that is averaged over all plausible models, and `sequela plan "
+            "certainty DATA FIRST SECOND` "
             "shows how many more samples would decide the order."
         )
     return said

@@ -30,7 +30,8 @@ __all__ = [
     "show_progress",
 ]
 
-# The width of output to files and pipes. It is so large that our tables have no broken lines.
+# The width of the output if it goes to a file or a pipe. It is large enough for every line of our
+# tables.
 _WIDTH_OFF_TERMINAL = 160
 # A command that has printed nothing for this many seconds reports that it has started.
 _SILENCE = 1.5
@@ -77,7 +78,7 @@ def make_console() -> Console:
 def print_table(
     console: Console, columns: Mapping[str, bool], rows: Sequence[Sequence[str]]
 ) -> None:
-    """Print rows under headings; `columns` maps each heading to whether its column is numeric."""
+    """Print rows under headings; `columns` maps each heading to True if its column is numeric."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -94,7 +95,7 @@ def print_table(
     with console.capture() as captured:
         console.print(table)
     for line in captured.get().splitlines():
-        click.echo(line.rstrip())  # rich fills the last column with spaces
+        click.echo(line.rstrip())  # rich pads the last column with spaces
 
 
 def print_notices(notices: Iterable[str]) -> None:
@@ -138,7 +139,7 @@ def _show_warning(
 
 
 class _StartUp:
-    """Reports that a command has started, if it has printed nothing for `_SILENCE` seconds."""
+    """Reports that a command has started if the command prints nothing for `_SILENCE` seconds."""
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
@@ -163,7 +164,7 @@ _start_up = _StartUp()
 
 
 def told() -> None:
-    """Cancel the report that the command has started, because other output is shown."""
+    """Cancel the report that the command has started, because it has now printed something."""
     _start_up.stop()
 
 

@@ -52,12 +52,13 @@ __all__ = ["plan"]
     "--method", type=click.Choice(["auto", "reweight", "check"]), default="auto",
     show_default=True,
     help="reweight: give the draws of POSTERIOR new weights for each simulated data set. check: "
-    "fit and check each simulated data set. auto: reweight for up to 4 items, otherwise check.",
+    "fit a model to each simulated data set and check which orders the data allow. auto: "
+    "reweight for up to 4 items, otherwise check.",
 )  # fmt: skip
 @click.option(
     "--certainty", type=float, default=0.95, show_default=True,
-    help="With reweight: a study calls an order if its posterior probability is at least this "
-    "number.",
+    help="With reweight: a study calls an order if the posterior probability of this order is "
+    "at least this number.",
 )  # fmt: skip
 @click.option(
     "--studies", type=click.IntRange(min=2),
@@ -91,7 +92,7 @@ def plan(
     studies are simulated from it. A study calls an order if its data can tell this order. The
     output shows how often a study would call the right order or the wrong order, and the expected
     evidence in nats. Clock items are independent of all other items. With --method check this can
-    take many minutes. It is faster with fewer --studies, --samples and --clocks.
+    take many minutes. The computation is faster with fewer --studies, --samples and --clocks.
     """
     from sequela.questions import plan_study
     from sequela.report.tables import records, write_table
@@ -155,8 +156,9 @@ def show(found: StudyPlan) -> None:
     """Print the plan, with one row per number of samples and of clock items."""
     console = make_console()
     console.print(
-        f"With the {found.samples} samples of DATA, {found.first} usually comes before "
-        f"{found.second} with probability {found.now:.2f}.\n",
+        f"With the {found.samples} samples of DATA, the probability that {found.first} "
+        "usually comes before "
+        f"{found.second} is {found.now:.2f}.\n",
         soft_wrap=True,
     )
     rows = [
@@ -173,20 +175,21 @@ def show(found: StudyPlan) -> None:
     }  # fmt: skip
     print_table(console, columns, rows)
     called = (
-        f"a posterior probability of {found.certainty:g}"
+        f"its posterior probability is at least {found.certainty:g}"
         if found.method == "reweight"
-        else "the check of a fit (`sequela.questions.order_ranges`)"
+        else "the check of a fit (`sequela.questions.order_ranges`) says that the data can tell it"
     )
     console.print(
-        f"\nOrders are called by {called}. A clock item is in {found.clock_frequency:.1%} of the "
-        f"samples. {found.studies} simulated studies of each size, seed {found.seed}.",
+        f"\nA study calls an order if {called}. A clock item is in "
+        f"{found.clock_frequency:.1%} of the "
+        f"samples. Simulated studies of each size: {found.studies}, seed {found.seed}.",
         soft_wrap=True,
     )
     if not found.table["reliable"].all():
         console.print(
-            "Rows that are not reliable are based on too few draws of the posterior. Draw more "
-            "with `sequela posterior --continue --draws`, plan a smaller study, or use --method "
-            "check.",
+            "Where the last column says no, the row is based on too few draws of the "
+            "posterior. To get a reliable row, draw more with `sequela posterior "
+            "--continue --draws`, plan a smaller study, or use --method check.",
             soft_wrap=True,
         )
 

@@ -70,7 +70,7 @@ def plot(
     settings: dict[str, Any],
     **shown: Any,
 ) -> None:
-    """Draw a figure of MODEL; some kinds also need DATA."""
+    """Draw a figure of MODEL. Some kinds of figures also need DATA."""
     from sequela.plots.style import load, save_figure
     from sequela.report.figures import draw_figure
     from sequela.report.folder_answers import folder_ranges

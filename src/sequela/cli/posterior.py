@@ -44,8 +44,8 @@ _MAX_ROWS = 20
 )  # fmt: skip
 @click.option(
     "--draws", type=click.IntRange(min=4),
-    help="Number of draws per chain. Default: draw until the chains have converged, but at most "
-    "--most-draws.",
+    help="Number of draws per chain. By default, all chains draw until they have converged, or "
+    "until each chain has as many draws as --most-draws.",
 )  # fmt: skip
 @click.option(
     "--most-draws", type=click.IntRange(min=4),
@@ -61,8 +61,9 @@ _MAX_ROWS = 20
 @drop_option
 @click.option(
     "--continue", "proceed", is_flag=True,
-    help="Continue the run in the output folder. A run that was stopped is continued to its end. A "
-    "run that has ended draws more only with --draws or --most-draws.",
+    help="Continue the run in the output folder. If the run was stopped, it is continued to its "
+    "end. If it had ended, it continues only if --draws or --most-draws asks for more "
+    "draws.",
 )  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace the folder of an earlier run.")
 @run_options
@@ -79,8 +80,8 @@ def posterior(
     """Draw models that are plausible given DATA, and show how probable each order is.
 
     A fit returns one model. Other models, with opposite orders, may explain the data equally well.
-    The posterior includes all of them. The output folder contains the draws (posterior.npz), tables
-    with intervals (orders.csv and interactions.csv), a report that shows all of it in a browser
+    The posterior includes all these models. The output folder contains the draws (posterior.npz),
+    tables with intervals (orders.csv and interactions.csv), a report of all results for the browser
     (report.html), and run.json. The draws are saved every half minute, so that --continue can
     resume a run that was stopped.
     """
@@ -118,7 +119,7 @@ def read_prior(name: str | None, scale: float | None) -> Prior | str | None:
 
 
 def show(report: PosteriorReport) -> None:
-    """Print the orders that the data can tell best, and whether the chains converged."""
+    """Print the orders that the data determine best, and whether the chains converged."""
     console = make_console()
     found = report.posterior
     table = found.orders()
@@ -139,9 +140,10 @@ def show(report: PosteriorReport) -> None:
         console.print(f"({len(table) - _MAX_ROWS} more pairs in orders.csv)", soft_wrap=True)
     console.print(
         "\nprobability: the share of samples with both items in which the first one came first. "
-        "The table has its mean over all drawn models, and an interval with 90% of its values.\n"
+        "The table shows the mean of this share over all drawn models, and an interval "
+        "with 90% of its values.\n"
         "usually first: the probability that this share is more than half. The data can tell an "
-        "order if it is at least 0.95.\n"
+        "order if this probability is at least 0.95.\n"
         "samples: the number of samples with both items.",
         soft_wrap=True,
     )

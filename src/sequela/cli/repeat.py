@@ -56,14 +56,14 @@ __all__ = ["collect", "repeat"]
 @click.option("--penalties", help="Penalties, separated by commas, such as 0.05,0.02,0.01.")
 @click.option(
     "--item-subsets",
-    help="Fit to the N most frequent items, for each of these numbers N, separated by commas, such "
-    "as 10,20,50.",
+    help="Numbers of items, separated by commas, such as 10,20,50. For each number N, fit to "
+    "the N most frequent items.",
 )
 @click.option(
     "--random-subsets",
     metavar="N",
     type=click.IntRange(min=1),
-    help="With --item-subsets: N random subsets of each size instead of the most frequent items.",
+    help="With --item-subsets: use N random subsets of each size, not the most frequent items.",
 )
 @click.option("--penalty", type=float, help="Weight of the L1 penalty. Default: 0.01.")
 @click.option("--starts", type=click.IntRange(min=1), help="Number of starts per fit. Default: 1.")
@@ -95,8 +95,8 @@ def repeat(
 ) -> None:
     """Fit models to variations of DATA, such as bootstraps, folds or penalties.
 
-    Subsets of items and random starts are other variations. If several kinds of variation are
-    given, they are combined in all ways. Each fit is recorded when it ends. If the command is
+    Subsets of items and random starts are other variations. If you give several kinds of variation,
+    a fit is made for every combination. Each fit is recorded when it ends. If the command was
     stopped, run it again to continue. `sequela collect` makes tables of the records.
     """
     where = take_run_arguments(given)
@@ -140,7 +140,7 @@ def repeat(
     type=float,
     default=0.9,
     show_default=True,
-    help="Share of the fits that lie between the lower and the upper quantile.",
+    help="Share of the fits whose effect is between the lower and the upper quantile.",
 )
 @click.option("--partial", is_flag=True, help="Use the existing records if repeats are missing.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")

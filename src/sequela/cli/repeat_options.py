@@ -1,4 +1,4 @@
-"""Options that say where repeats run. All commands that run many fits share these options."""
+"""The options that say where repeats run, for all commands that compute many fits."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def take_run_arguments(given: dict[str, Any]) -> dict[str, Any]:
     backend, workers, cluster, index, of = (given.pop(name) for name in names)
     if cluster is not None and backend not in (None, "dask"):
         raise click.UsageError(
-            f"--cluster {cluster} and --backend {backend} cannot be used together; leave one out"
+            f"--cluster {cluster} and --backend {backend} cannot be used together; give only one"
         )
     if cluster is not None and workers is not None:
         raise click.UsageError(
             f"--workers {workers} is for this machine; the cluster {cluster} has its own workers. "
-            "Leave one out"
+            "Leave one out: --workers or --cluster"
         )
     if (index is None) != (of is None):
         there, absent = ("--index", "--of") if of is None else ("--of", "--index")

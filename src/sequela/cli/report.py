@@ -60,12 +60,13 @@ def report(
 ) -> None:
     """Write report.html for a FOLDER that `sequela fit` or `sequela posterior` made.
 
-    The report is one file that opens in any browser, without a server or a network. It shows which
-    orders the data can tell, the network of interactions, orders, the progression of the cohort,
-    single samples, the goodness of fit, and how the results were computed. If FOLDER contains a
-    rivals.csv (`sequela rivals FOLDER DATA -o FOLDER/rivals.csv`), the report shows the evidence
-    for each order. With --clinical it compares the survival of early and late samples, and with
-    --compare the orders of two cohorts. DATA is needed only if the file of the samples was moved.
+    The report is one file that opens in any browser, without a server or a network. It shows the
+    orders of items, and which of them the data can tell. It also shows the network of interactions,
+    the progression of the cohort, single samples, how well the model fits the data, and how the
+    results were computed. If FOLDER contains a file rivals.csv (`sequela rivals FOLDER DATA -o
+    FOLDER/rivals.csv`), the report shows the evidence for each order. With --clinical it compares
+    the survival of early and late samples. With --compare it compares the orders of two cohorts.
+    DATA is needed only if the file of the samples was moved.
     """
     execution = execution_for(threads)
     from sequela.data.clinical import read_clinical

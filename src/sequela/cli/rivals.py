@@ -65,10 +65,11 @@ def rivals(
 
     DATA is the table that MODEL was learned from. The evidence for an order is how much better it
     fits the data than the opposite order, in nats.
-    It is the log-likelihood ratio of two models with the same interactions and a weak prior, but
-    without penalty. Below about 2 nats the data cannot tell which order is right, however certain
-    the model seems. One pair is reversed at a time. If several pairs would have to be reversed
-    together, this evidence is too large; `sequela fit` also checks such cases (order_ranges.csv).
+    It is the log-likelihood ratio of two models, the best one found with either order. Both are
+    learned on the same interactions, with a weak prior and without the penalty. Below about 2 nats
+    the data cannot tell which order is right, however certain the model seems. One pair is reversed
+    at a time. If several pairs must be reversed together to explain the data, this evidence is too
+    large; `sequela fit` also checks such cases (order_ranges.csv).
     """
     check_output(output, force=force)
     chosen = []
@@ -118,7 +119,9 @@ def show(report: dict[str, Any]) -> None:
     """Print the orders, the least certain first."""
     console = make_console()
     if not report["table"]:
-        console.print("No pair interacts strongly enough; lower the bound with --least-effect.")
+        console.print(
+            "No pair interacts strongly enough to be tested; lower the bound with --least-effect."
+        )
         return
     rows = [
         [

@@ -1,7 +1,7 @@
 """Read code-to-group files, which say to which group of diagnoses a code belongs.
 
 Codes are hierarchical: E11.9 is a kind of E11. Therefore a line of the file names a code or a
-prefix of codes. If several prefixes of a code are listed, the longest one decides its group.
+prefix of codes. If several listed prefixes fit a code, the longest one decides its group.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CODE_HEADERS = {"code", "codes", "icd", "icd10", "icd_code", "icd10_code", "pre
 
 @dataclass
 class CodeGroups:
-    """Maps codes to their groups; dots, and upper or lower case, make no difference.
+    """Maps codes to their groups. Dots, and differences of upper and lower case, are ignored.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def _add(found: dict[str, tuple[str, ...]], code: str, group: str, where: str) -
     if not plain.isalnum():
         raise InputError(
             f"{where}: found the code {code!r:.80}, expected one code or a prefix of codes, "
-            "such as E11 or E11.2. Write a range as several lines."
+            "such as E11 or E11.2. Write every code of a range on its own line."
         )
     known = found.get(plain, ())
     if group.strip() not in known:

@@ -36,7 +36,7 @@ class DistinctSets:
 
 
 def distinct_sets(values: npt.NDArray[np.bool_]) -> DistinctSets:
-    """Return the distinct rows of a boolean table, ordered by size, then by items."""
+    """Return the distinct rows of a boolean table, sorted by size and then by items."""
     # Make one byte string per row, so that sorting the strings sorts the sets. Each string has the
     # size of the set (high byte first), then the complement of its bits. Because of the complement,
     # sets of the same size are sorted by their items: {0, 3} comes before {1, 2}.

@@ -47,7 +47,7 @@ class ManyItems:
 
 @dataclass(frozen=True, slots=True)
 class MissingCells:
-    """How many cells are missing for one reason, and how many samples and items have such cells."""
+    """The cells that are missing for one reason, and how many samples and items have such cells."""
 
     reason: str
     cells: int
@@ -91,7 +91,7 @@ class ImportSummary:
       1 item dropped, in fewer than 1 sample: b
     Items per sample: median 1, at most 1.
     Most frequent: a 1.000
-    Note: 1 item occurs in every sample (a), which tells nothing about order.
+    Note: 1 item occurs in every sample (a); the order of such an item cannot be learned.
     """
 
     kind: str
@@ -170,7 +170,7 @@ class ImportSummary:
         have = "have" if len(self.many_items) > 1 else "has"
         return (
             f"{counted(len(self.many_items), 'sample')} {have} very many items: {shown}. They "
-            "appear to be observed late, which may be wrong if they are hypermutated."
+            "appear to be observed late. This may be wrong if they are hypermutated."
         )
 
     def to_dict(self) -> dict[str, Any]:

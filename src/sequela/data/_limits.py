@@ -41,8 +41,8 @@ class Limit:
     def refuse(self, count: int, where: str, *, about: bool = False) -> None:
         """Raise an error if `count` is larger than the limit.
 
-        The message begins with `where`, the name of the file. `about` says that `count` is only an
-        estimate.
+        The message begins with `where`, the name of the file. If `about` is True, `count` is only
+        an estimate.
 
         Examples
         --------
@@ -77,7 +77,7 @@ def refuse_size(size: int, first: list[str], name: str) -> None:
 def refuse_lines(lines: int, name: str) -> None:
     """Raise an error if a file has more lines than twice the limit of rows.
 
-    Comments also count as lines. If the limit was lowered, its default value is used.
+    Comments also count as lines. If the limit of rows was lowered, its default value is used here.
     """
     if lines > 2 * max(ROWS.default, ROWS.most):
         ROWS.refuse(lines, name, about=True)

@@ -1,4 +1,4 @@
-"""The names of the columns in known kinds of long tables, and which of their lines count.
+"""Known kinds of long tables: the names of their columns, and which of their lines count.
 
 The columns of AMRFinderPlus, which were renamed in version 4, are described at
 https://github.com/ncbi/amr/wiki/Running-AMRFinderPlus#output-format and those of hAMRonization at
@@ -21,7 +21,7 @@ __all__ = ["PLAIN", "PRESETS", "Preset", "preset_named"]
 
 @dataclass(frozen=True)
 class Preset:
-    """The columns of one kind of long table, each with its possible labels in lower case.
+    """The columns of one kind of long table, each with the labels that it may have, in lower case.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ PRESETS = {
 
 
 def preset_named(name: str | None) -> Preset:
-    """Return the preset of this name; None means a plain table."""
+    """Return the preset of this name; for None, the preset of a table of no known kind."""
     if name is None:
         return PLAIN
     if name not in PRESETS:

@@ -35,7 +35,7 @@ _SUFFIXES = {".tsv", ".txt", ".csv", ".tab", ".gz", ".bz2", ".xz", ".zip"}
 
 @dataclass(frozen=True)
 class LongColumns:
-    """The options about columns and cells. The preset decides about options that are None."""
+    """The options about columns and cells. If an option is None, the preset determines it."""
 
     preset: Preset
     sample: str | None = None
@@ -52,7 +52,8 @@ class LongColumns:
 class Lines:
     """The sample, the item, the code of the value and the date of each line that counts.
 
-    `samples` and `items` map each label to a number. `who` and `what` have these numbers.
+    `samples` and `items` map each label to a number. For each line, `who` has the number of its
+    sample, and `what` has the number of its item.
     """
 
     samples: dict[str, int] = field(default_factory=dict)
@@ -291,7 +292,7 @@ class _OneFile:
         )
 
     def _date(self, cell: str, line: int) -> float:
-        """Return a date as a number of days, or a number as it is; NaN where unknown."""
+        """Return a date as a number of days, and a number unchanged; NaN if the cell is unknown."""
         if cell.casefold() in MISSING:
             return math.nan
         kind, number = _read_date(cell)

@@ -158,8 +158,9 @@ class _Reading:
     who: array[int] = field(default_factory=lambda: array("i"))
     what: array[int] = field(default_factory=lambda: array("i"))
     classes: Counter[str] = field(default_factory=Counter)
-    # Numbers of lines that are no mutations according to Mutation_Status, that are germline
-    # mutations and do not count, and that have fewer cells than the header:
+    # Three numbers of lines: lines that are left out because Mutation_Status says that they are not
+    # mutations, lines that are left out because they are germline mutations, and lines that have
+    # fewer cells than the header.
     n_status: int = 0
     n_germline: int = 0
     n_short: int = 0
@@ -372,8 +373,9 @@ def _notes(state: _Reading, name: str) -> list[str]:
         if odd:
             shown = ", ".join(f"{label!r} ({n})" for label, n in list(odd.items())[:5])
             notes.append(
-                f"Variant_Classification has unusual values: {shown}. They count; choose which "
-                f"values count with {option('consequences')}."
+                f"Variant_Classification has unusual values: {shown}. Lines with these "
+                "values count. To choose which "
+                f"values count, use {option('consequences')}."
             )
     elif "all" not in chosen:
         present = {label.casefold() for label in folded}

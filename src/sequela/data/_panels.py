@@ -172,7 +172,7 @@ def _read_list(path: Path, found: PanelGenes) -> None:
     if all(gene.isdigit() for gene in genes):
         raise InputError(
             f"{name}, line {number}: the genes are Entrez ids ({min(genes)}, ...); expected gene "
-            "symbols, as in the mutations. Translate them."
+            "symbols, as in the mutations. Translate the ids into gene symbols."
         )
     _add(found, values["stable_id"][1], genes, name)
 

@@ -1,4 +1,4 @@
-"""Decide which column of a table holds the ids, which one the times, and which ones are items."""
+"""Find the role of each column of a table: sample ids, times, weights, or an item."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class Columns:
 def settle_columns(
     labels: list[str], rows: list[list[str]], asked: Asked, where: str, *, left_out: bool
 ) -> Columns:
-    """Decide which column holds the ids, which one the times, and which ones are items.
+    """Find the role of each column: sample ids, times, weights, or an item.
 
-    `left_out` says that the header has no label for the first column, which then holds the ids.
+    If `left_out` is True, the header has no label for the first column, which then holds the ids.
     """
     found = Columns(labels, None, None, [])
     places = _Places(labels, where)

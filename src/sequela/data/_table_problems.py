@@ -1,4 +1,4 @@
-"""Collect the mistakes of a table, so that one message shows all kinds of them."""
+"""Collect the mistakes of a table, so that one message shows all kinds of mistakes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_FOUND = 1000  # after this number of mistakes, the rest of the table is no
 
 
 class Problems:
-    """The mistakes of a table: the first mistake of each kind, and how many each kind has.
+    """The mistakes of a table: the first mistake of each kind, and the number of mistakes per kind.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Problems:
         return self._total >= _MOST_FOUND
 
     def add(self, kind: Hashable, message: str) -> None:
-        """Add a mistake; of all mistakes with the same `kind`, only the first message is shown."""
+        """Add a mistake. Of all mistakes with the same `kind`, only the first message is shown."""
         self._first.setdefault(kind, message)
         self._count[kind] = self._count.get(kind, 0) + 1
         self._total += 1

@@ -139,7 +139,7 @@ def source_file(path: str | os.PathLike[str]) -> SourceFile:
 
 
 def stored_size(path: str | os.PathLike[str]) -> int:
-    """Return the size of a file in bytes, or 0 if it is compressed (the content is then larger)."""
+    """Return the size of a file in bytes, or 0 if it is compressed and the content is larger."""
     with _binary(path) as file:
         size = _size(file)
         return size if _decompressed(file, file_name(path)) is file else 0
@@ -277,7 +277,7 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
     decoder: codecs.IncrementalDecoder | None = None
     pending = ""
     parts: list[str] = []  # the texts that continue the line in `pending`
-    held_size = 0  # the number of characters in all parts
+    held_size = 0  # the number of characters in all `parts`
     number = 0  # the number of lines yielded
     blank = 0  # the number of characters in blank lines since the last line with text
     blocks = _blocks(path)
@@ -341,7 +341,7 @@ _STRIPPED_CONTROLS = ("\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\
 
 
 class _WatchedLines:
-    """Lines for the csv module, which remember whether the last record had a control character."""
+    """Iterates over lines for the csv module, and notes control characters in the last record."""
 
     def __init__(self, lines: Iterator[str]) -> None:
         self._lines = lines
@@ -362,7 +362,7 @@ class _WatchedLines:
 
 
 def bare_cell(cell: str) -> str:
-    """Return a cell without quotation marks and spaces around it."""
+    """Return the content of a cell without the quotation marks and spaces around it."""
     return cell.strip(BLANK).strip('"').strip(BLANK)
 
 
@@ -408,15 +408,15 @@ def cell_rows(
             ) from None
         if row is None:
             return
-        # `strip` without an argument is faster, but it also removes control characters. Therefore
-        # it is used only if the row has none.
+        # `strip` without an argument is faster than with one, but it also removes control
+        # characters. Therefore it is used only if the row has no control characters.
         blank = BLANK if watched.found_control() else None
         yield start, [cell.strip(blank) for cell in row]
         start = first_line + reader.line_num
 
 
 def _widths(lines: Sequence[str], separator: str) -> list[int]:
-    # The last of these lines may be only a part of a row, if a cell contains line breaks.
+    # The last of these lines may be an incomplete row, because a cell may contain line breaks.
     with contextlib.suppress(InputError):
         return [len(row) for _, row in cell_rows(iter(lines), separator, "") if any(row)]
     return []
@@ -435,7 +435,7 @@ def guess_separator(lines: Sequence[str]) -> str:
             body = set(widths[1:]) or set(widths)
             if len(body) == 1 and max(body) > 1 and widths[0] in (max(body), max(body) - 1):
                 return separator
-    # No character fits. With the most frequent one, the error message is the most useful.
+    # No character fits. The error message is most useful if the most frequent character is used.
     return max(("\t", ";", ","), key=lines[0].count) if lines else ","
 
 
@@ -443,7 +443,7 @@ _DATE = re.compile(r"\d{1,2}-(mar|sep|sept|dec|oct|apr|feb|nov)|(mar|sep|dec)-\d
 
 
 def composed_hint(label: str) -> str:
-    """Return a note for a repeated label that may look different in the file; empty for ASCII.
+    """Return a note for a repeated label that looks different in the file; no note for ASCII.
 
     Unicode can write an accented letter as one character or as two. Both become the same label.
     """

@@ -48,7 +48,7 @@ __all__ = ["CbioportalKeywords", "read_cbioportal"]
 
 
 class CbioportalKeywords(RuleKeywords, SelectionKeywords, total=False):
-    """The ``**options`` of `read_cbioportal`: what counts as altered, and what is selected."""
+    """The ``**options`` of `read_cbioportal`: what counts as altered, and which items to select."""
 
     amplification: float
     deletion: float
@@ -68,8 +68,9 @@ def read_cbioportal(
 ) -> Imported:
     r"""Read mutations and copy numbers from files of cBioPortal.
 
-    Items are mutated genes (EGFR), amplifications (EGFR(A)) and deletions (EGFR(D)). With both
-    tables, only samples that are in both are kept; the summary lists the others.
+    Items are mutated genes (EGFR), amplifications (EGFR(A)) and deletions (EGFR(D)). If you give
+    both tables, only samples that occur in both tables are kept. The summary lists the other
+    samples.
 
     Parameters
     ----------
@@ -163,7 +164,7 @@ def read_cbioportal(
         else:
             raise InputError(
                 f"{file_name(mutations)} is a table of genes and samples; consequences, promoters, "
-                "germline and profiled are only for a MAF. Leave them out."
+                "germline and profiled are only for a MAF. Leave these options out."
             )
         drafts.append(_on_panel(draft, study, "mutations"))
     if cna is not None:
@@ -281,7 +282,7 @@ def _drop_all_unprofiled(draft: Draft) -> None:
 
 
 def _joined(first: Draft, second: Draft) -> Draft:
-    """Put two tables side by side, for the samples that are in both."""
+    """Put two tables side by side, with the samples that occur in both tables."""
     common = set(first.samples) & set(second.samples)
     if not common:
         raise InputError(

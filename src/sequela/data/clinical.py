@@ -136,7 +136,8 @@ def _read(
             row.extend([""] * (len(header) - len(row)))
         elif len(row) > len(header):
             raise InputError(
-                f"{name}, line {line}: {len(row)} cells, expected {len(header)} as in the header"
+                f"{name}, line {line}: found {len(row)} cells, expected {len(header)} as "
+                "in the header"
             )
     return header, rows
 

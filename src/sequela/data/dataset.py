@@ -178,7 +178,7 @@ class Dataset(PartlyKnown):
 
     @classmethod
     def _trusted(cls, *parts: Any) -> Dataset:
-        """Build a data set from parts of another data set, without checking them again."""
+        """Build a data set from parts of a validated data set, without validating them again."""
         new = cls.__new__(cls)
         new._store(*parts)  # noqa: SLF001  (it is our own)
         return new
@@ -444,7 +444,7 @@ class Dataset(PartlyKnown):
         return self.select_items([self._items[j] for j in order[:n]])
 
     def compressed(self) -> DistinctSets:
-        """Return the distinct sets and their counts, ordered by size, then by items.
+        """Return the distinct sets and their counts, sorted by size and then by items.
 
         Each set has the items that a sample is known to have: missing cells count as absent.
 

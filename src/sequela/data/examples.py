@@ -52,7 +52,7 @@ def example_theta() -> pd.DataFrame:
     - "step 1", "step 2", "step 3" are a cascade, in which each step triggers the next: "step 1" has
       no direct effect on "step 3", although the two occur together.
     - "clock 1" to "clock 3" depend on no item and affect none. Therefore they show how late a
-      sample was observed: the more of them it has, the later it probably was.
+      sample was observed: the more clock items it has, the later it was probably observed.
 
     All numbers are round and the names are made up, so that nobody mistakes a result of this model
     for a finding.

@@ -54,8 +54,8 @@ __all__ = [
 Incomplete = Literal["missing", "samples", "items"]
 
 LARGEST_TABLE = 4_000_000_000  # number of cells; each takes one byte
-# If there are more labels than this, messages do not suggest the most similar label, because the
-# search for it takes seconds.
+# If there are more labels than this, messages do not suggest the most similar label, because
+# searching for it would take seconds.
 _SEARCHED = 20_000
 
 
@@ -317,8 +317,8 @@ def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
     else:
         if n_columns == len(draft.items):
             raise InputError(
-                f"every item of {draft.kind} was not profiled in some sample. Drop these samples "
-                f"instead with {option('incomplete', 'samples')}."
+                f"each item of {draft.kind} was not profiled in at least one sample. Drop these "
+                f"samples instead with {option('incomplete', 'samples')}."
             )
         draft.keep_items(np.asarray(~draft.unprofiled.any(axis=0)), "not profiled in some samples")
 
@@ -367,8 +367,8 @@ def _summarise(
     if always:
         verb = "item occurs" if len(always) == 1 else "items occur"
         notes.append(
-            f"{len(always)} {verb} in every sample ({', '.join(always[:3])}), which tells nothing "
-            "about order."
+            f"{len(always)} {verb} in every sample ({', '.join(always[:3])}); the order of "
+            "such an item cannot be learned."
         )
     most = np.argsort(-counts, kind="stable")[:10]
     shares = np.nan_to_num(data.with_weights(None).known_shares)

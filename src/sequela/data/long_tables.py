@@ -1,7 +1,7 @@
 """Read long tables, with one line per sample and item, as laboratories and registers keep them.
 
-A line says that a sample has an item. A column of values may say whether the sample has the item,
-and a column of dates may say since when.
+A line says that a sample has an item. A column of values may say whether the sample has the item or
+not. A column of dates may say since when the sample has it.
 """
 
 from __future__ import annotations
@@ -78,11 +78,12 @@ def read_long(
 ) -> Imported:
     r"""Read a table with one line per sample and item.
 
-    Several lines may have the same sample and item. The item is present if one of them says so.
+    Several lines may have the same sample and item. The item is present if one of these lines says
+    so.
 
     Parameters
     ----------
-    path : str or path, or a list of them
+    path : str or path, or a list of paths
         The table, with cells separated by tabs, commas, semicolons or spaces. It may be compressed.
     sample, item : str, optional
         The labels of the columns with the ids and the items. Default: columns with a usual label,
@@ -365,7 +366,7 @@ class _Table:
         unknown = int((draft.values & np.isnan(first)).sum())
         if unknown:
             draft.notes.append(
-                f"{counted(unknown, 'pair')} of sample and item without a date, or with a line "
-                "without a date; the position of the item in the order is unknown."
+                f"{counted(unknown, 'pair')} of sample and item without a date in some line; the "
+                "position of the item in the order is unknown."
             )
         return first

@@ -57,7 +57,7 @@ def read_maf(
 
     Parameters
     ----------
-    path : str or path, or a list of them
+    path : str or path, or a list of paths
         A tab-separated file with the columns Hugo_Symbol, Tumor_Sample_Barcode and
         Variant_Classification, in any order and in upper or lower case. It may be compressed.
     profiled : iterable of ids, or path of a file with one id per line, optional

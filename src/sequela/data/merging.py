@@ -176,8 +176,8 @@ def _join_columns(
         if len(own) > 1:
             joined[:, k] = values[:, own].any(axis=1)
             if unprofiled is not None and unknown is not None:
-                # A cell is known if a member is altered. Otherwise it is unknown if a member was
-                # not profiled.
+                # If one of the joined items is altered, the cell is known (present). If none is
+                # altered, the cell is unknown as soon as one of the items was not profiled.
                 unknown[:, k] = unprofiled[:, own].any(axis=1) & ~joined[:, k]
     return joined, unknown
 
@@ -196,9 +196,9 @@ def propose_merges(
         is the number of samples with both items, divided by the number of samples with at least
         one of them.
     at_least : int
-        Ignore items that occur in fewer samples. Two items that occur only once, in the same
-        sample, always occur together, but one sample is not enough evidence that they are one
-        event.
+        Ignore items that occur in fewer samples. For example, two items may occur only once, in the
+        same sample. They always occur together, but one sample is not enough evidence that they are
+        one event.
 
     Returns
     -------
@@ -228,8 +228,9 @@ def propose_merges(
     counts = counts[order]
     rows, columns, close = [], [], []
     for begin in range(0, len(order), _BLOCK):
-        # The Jaccard index is at most the ratio of the two counts. Counts decrease from left to
-        # right, so the items from `stop` on are too rare to be similar to an item of this block.
+        # The Jaccard index is at most the ratio of the smaller to the larger count. Counts decrease
+        # from left to right, so the items from `stop` on are too rare to be similar to an item of
+        # this block.
         least = similarity * counts[min(begin + _BLOCK, len(order)) - 1] * (1 - 1e-9)
         stop = int(np.searchsorted(-counts, -least, side="right"))
         shared = (table[:, begin : begin + _BLOCK].T @ table[:, begin:stop]).tocoo()

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["orders_from_fractions", "read_orders"]
 
 _COLUMNS = ("sample", "before", "after")
-# The largest probability of a statement from fractions of reads or cells. It is below 1 because
-# errors of other kinds happen more often than once in a million statements.
+# The largest probability of a statement that is computed from fractions of reads or cells. It is
+# below 1 because errors of other kinds happen more often than once in a million statements.
 _MOST_CERTAIN = 1.0 - 1e-6
 
 

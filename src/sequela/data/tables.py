@@ -1,7 +1,7 @@
 """Read a table of samples and items from a file: CSV, TSV and similar formats, and Parquet.
 
-The reader guesses the separator of the cells, and whether the first column holds ids, if only one
-guess is possible. Everything else that is ambiguous raises an error, which names the option with
+If only one guess is possible, the reader guesses the separator of the cells, and whether the first
+column holds ids. Everything else that is ambiguous raises an error. The error names the option with
 which the user can decide.
 """
 

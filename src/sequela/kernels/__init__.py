@@ -1,1 +1,1 @@
-"""Compiled functions over arrays and numbers; they do not validate their arguments."""
+"""Compiled functions over arrays and numbers. They do not validate their arguments."""

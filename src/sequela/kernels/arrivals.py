@@ -1,4 +1,4 @@
-"""Probabilities of all arrivals before the observation, in one pass over all states."""
+"""Probabilities of all arrivals before the observation, computed in one pass over all states."""
 
 import numpy as np
 
@@ -9,13 +9,14 @@ from sequela.support.jit import kernel
 def sum_arrivals(flow, before, passing, high, low_effects, stop_rate, k, low):
     """Add up the probabilities of all steps R -> R + c before the observation.
 
-    ``flow[c]`` receives the probability that c arrives, and ``before[b, c]`` the probability that
-    c arrives after b. ``high[H, c] * low_effects[L, c]`` is the rate of c in the state with high
-    bits H and low bits L; it is 0 if c is present. ``passing[R]`` must be 0 on entry and receives
-    the probability of visiting R. All terms are positive, so terms that underflow are negligible.
+    ``flow[c]`` receives the probability that c arrives, and ``before[b, c]`` the probability that c
+    arrives after b. ``high[H, c] * low_effects[L, c]`` is the rate of c in the state with high bits
+    H and low bits L; it is 0 if c is present. ``passing[R]`` must be 0 when the kernel is called.
+    It receives the probability that the process visits R. All terms are positive, so terms that
+    underflow are negligible.
 
     The steps are added up over all L for each H, and over all H for each L. So the kernel tests
-    which items are present only once per sum, and not in every state.
+    only once per sum, and not in every state, which items are present.
     """
     width = 1 << low
     steps = np.empty(k)

@@ -1,8 +1,9 @@
 """The joint probability of a set and of the number of clock items that are present.
 
 Clock items are independent of all other items and have the same rate. So the number of clock items
-that are present is a Markov chain: if j of m are present, the next one arrives at (m - j) times
-this rate. The lattice of the set is repeated for each number, and no integral over time is needed.
+that are present is a Markov chain. If j of m clock items are present, the next one arrives at the
+rate (m - j) times the rate of one item. The lattice of the set is repeated for each number of clock
+items, and no integral over time is needed.
 """
 
 import math
@@ -17,9 +18,9 @@ from sequela.support.jit import kernel
 def clock_lattice(p, theta, items, clock_rate, stop_rate):
     """Fill ``p[R, j]``: the probability of observing the subset R of `items` and j clock items.
 
-    Bit b of R stands for ``items[b]``. The other items of theta are absent. The last index of p is
-    m, the number of clock items. The probability of visiting the state (R, j), divided by the exit
-    rate of the state, is ::
+    Bit b of R stands for ``items[b]``. The other items of theta are absent. The last axis of p is
+    the number of clock items, from 0 to m. The probability of visiting the state (R, j), divided by
+    the exit rate of the state, is ::
 
         F(R, j) = (sum_b F(R - b, j) q_b(R - b) + F(R, j - 1) (m - j + 1) r) / exit(R, j)
 

@@ -1,10 +1,11 @@
 """The items whose rates change while the items of one set arrive, and tables of these rates.
 
-For a set S only two kinds of items have a rate that depends on the state R (a subset of S): the
-items of S, whose rate is 0 once they are present, and the *active* items outside S, on which at
-least one item of S has a non-zero effect. They are the columns of the tables. All other items
-contribute one constant to the exit rate, and their gradients are multiples of the times spent (see
-`docs/maths.md`). So the cost grows with the number of interactions, not with n.
+For a set S, only two kinds of items have a rate that depends on the state R (a subset of S). The
+first kind are the items of S, whose rate is 0 once they are present. The second kind are the
+*active* items outside S: at least one item of S has a non-zero effect on them. These items are the
+columns of the tables. All other items contribute one constant to the exit rate, and their gradients
+are multiples of times spent (see `docs/maths.md`). So the cost grows with the number of
+interactions, not with n.
 """
 
 import math
@@ -12,14 +13,14 @@ import math
 from sequela.kernels.limits import PRODUCT_LOG_RANGE
 from sequela.support.jit import helper, kernel
 
-# The base rates of most items are added up once for all sets, and each set subtracts those of its
-# columns from this sum. Items with a base rate above this limit (in units of the observation rate)
-# are not part of the sum, because subtracting their rate would lose digits. For smaller rates the
-# error is below 1e-13, because mean times are at most (k + 1) / observation rate.
+# The base rates of most items are added up once for all sets, and each set subtracts the base rates
+# of its columns from this sum. An item with a base rate above this limit (in units of the
+# observation rate) is not part of the sum, because subtracting its rate would lose digits. For
+# smaller rates the error is below 1e-13, because mean times are at most (k + 1) / observation rate.
 SHORTCUT_LIMIT = 16.0
 
-# If less than this share of the sum remains after subtracting, the remaining rates are added up
-# one by one.
+# If the part of the sum that remains after subtracting is less than this share of the sum, the
+# remaining rates are added up one by one.
 _CANCELLED = 1e-3
 
 
@@ -28,9 +29,10 @@ def choose_columns(items, tables, room):
     """List the columns of the set `items`; return their number and the sum of all other rates.
 
     `tables` are `ThetaTables`. In the `ColumnRoom`, ``columns`` receives first the items of S (bit
-    b of a state is column b), then the active items. ``above`` and ``below`` receive the sums of
-    the positive and of the negative effects of S on each column, which bound its log-rate. ``mark``
-    is scratch of length n; it must be zero on entry, and is zero on exit.
+    b of a state is column b), and then the active items. ``above`` and ``below`` receive the sums
+    of the positive and of the negative effects of S on each column. These sums are bounds of its
+    log-rate. ``mark`` is scratch of length n. It must be zero when the function is called, and it
+    is zero when the function returns.
     """
     theta = tables.theta
     row_start = tables.row_start
@@ -113,8 +115,8 @@ def fits_double(k, m, tables, room, rest):
 def all_fit_double(largest_set, tables, room):
     """Return whether `fits_double` holds for every set of at most `largest_set` items.
 
-    The test uses all effects together, as if every item were in the set. It succeeds for usual
-    parameters, and then single sets need not be tested.
+    The test uses all effects together, as if every item were in the set. For usual parameters it
+    succeeds, and then single sets need not be tested.
     """
     theta = tables.theta
     row_start = tables.row_start
@@ -150,9 +152,9 @@ def all_fit_double(largest_set, tables, room):
 def low_table(l, W, columns, m, k, bits):
     """Fill ``l[c, L]``: the factor by which the items of L change the rate of column c.
 
-    L is a subset of the first `bits` items. The table is filled by doubling, without exp: entry
-    L + 2^b is entry L times one factor. If column c is an item of L, the entry is 0. If the set has
-    only k < `bits` items, the entries of all L with a bit b >= k are also 0.
+    L is a subset of the first `bits` items. The table is filled by doubling, without exp: the entry
+    of L + 2^b is the entry of L times one factor. If column c is an item of L, the entry is 0. If
+    the set has only k < `bits` items, the entries of all L with a bit b >= k are also 0.
     """
     for c in range(m):
         row = l[c]
@@ -166,9 +168,9 @@ def low_table(l, W, columns, m, k, bits):
 
 @helper
 def high_table(h, W, columns, m, first, bits):
-    """Fill ``h[H, c]`` like `low_table` (transposed), for `bits` items from item `first` on.
+    """Fill ``h[H, c]``, the transpose of a `low_table`, for `bits` items from item `first` on.
 
-    If column c is an item of H, the entry is not 0 but the product of the effects of the other
+    If column c is an item of H, the entry is not 0. It is the product of the effects of the other
     items of H, which the forward pass needs. Code that sums over columns must set it to 0.
     """
     for c in range(m):

@@ -1,9 +1,9 @@
 """Draw missing cells from their posterior, a few items at a time.
 
 A few missing items are drawn together, because chains then mix faster than with one item at a time.
-The values of all other missing cells stay the same in this step. The probabilities of all states of
-the few items are forward weights of one lattice (see `lattice`). It is the lattice of the items
-that are present and of these few items.
+In this step, the values of all other missing cells stay the same. The probabilities of all states
+of the few items are forward weights of one lattice (see `lattice`). This lattice contains the items
+that are present, and these few items.
 """
 
 import numpy as np
@@ -30,7 +30,8 @@ def forward_weights(F, exits, rates, items, k, tables, room):
         exits[R] = tables.stop_rate + rest
         F[R] = 0.0
     for c in range(m):
-        # The steps need the rates of the items of the set. Of other columns only the sum is needed.
+        # The steps need the rates of the items of the set. Of the other columns, only the sum is
+        # needed.
         row = rates[min(c, k)]
         j = columns[c]
         row[0] = tables.rate[j]
@@ -90,10 +91,10 @@ def draw_together(state, chosen, scratch, sample, tables, room, rng):
 
 @kernel
 def draw_completions(kept, states, present, missing, tables, burn_in, rng):
-    """Draw missing cells of one sample by several chains; return False if rates are out of range.
+    """Draw missing cells of one sample with several chains; return False if rates are out of range.
 
-    ``states[chain]`` is the state of a chain and is updated: 1 for each missing item that is
-    present, and 0 for the others. Each chain first discards `burn_in` sweeps over all missing
+    ``states[chain]`` is the state of a chain, which is updated. It is 1 for each missing item that
+    is present, and 0 for the others. Each chain first discards `burn_in` sweeps over all missing
     items. ``kept[chain, draw]`` then receives one draw per sweep.
     """
     n = tables.rate.shape[0]

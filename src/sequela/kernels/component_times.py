@@ -3,7 +3,7 @@
 Means and second moments of arrival times, and the order of two items of the same component, need
 one pass over the adjoint functions, as gradients do (`components.component_gradient`). The order of
 two items of different components needs the probabilities of the states at times s before an
-observation at t, as gradients between components do (`crossing`).
+observation at t. Gradients between components need the same probabilities (`crossing`).
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ from sequela.support.jit import helper, kernel
 
 @helper
 def times_twice(product, y, half, middle):
-    """Fill the coefficients of 2 t y(t), without the coefficient beyond the highest degree."""
+    """Fill the coefficients of 2 t y(t); leave out the one above the highest degree."""
     degrees, panels = y.shape
     for n in range(degrees):
         below = n / (2 * n - 1)
@@ -35,15 +35,15 @@ def times_twice(product, y, half, middle):
 def component_arrivals(first, second, before, P, rates, exits, slowest, half, source, k):
     """Fill the mean and second moment of the arrival time of each item, and ``before[b, c]``.
 
-    The source is the posterior of the observation time divided by the probability of the component
-    at this time. With this source, and the adjoint functions L of `components.component_gradient`,
-    P[R](s) L[R](s) is the posterior probability that the state at time s is R and that the
-    observation is later. An item that arrives after s is absent at s. So the mean arrival time
-    is the integral over s of the probability that the item is absent, and the second moment is the
+    The source is the posterior of the observation time, divided by the probability of the component
+    at this time. Take this source and the adjoint functions L of `components.component_gradient`.
+    Then P[R](s) L[R](s) is the posterior probability that the state at time s is R and that the
+    observation is later. An item that arrives after s is absent at s. So the mean arrival time is
+    the integral over s of the probability that the item is absent, and the second moment is the
     integral of 2 s times this probability. ``before[b, c]`` is the probability that c arrives while
     b is present.
 
-    Return the largest deviation from 1 of the probability that an item arrives, over all items.
+    For each item, the probability that it arrives should be 1. Return the largest deviation from 1.
     """
     degrees, panels = P.shape[1:]
     size = degrees * panels
@@ -108,8 +108,8 @@ def states_at_moments(X, counts, arrivals, P, B, rates, before, after, total, k)
     """Fill probabilities for the states of a component at moments before its observation.
 
     The component is observed in its full state, and a is the index of a moment before this
-    observation. ``X[b, a]`` is the probability that item b is present, ``counts[j, a]`` the
-    probability that j items are present, and ``arrivals[b, j, a]`` the density of the arrival of b
+    observation. ``X[b, a]`` is the probability that item b is present. ``counts[j, a]`` is the
+    probability that j items are present. ``arrivals[b, j, a]`` is the density of the arrival of b
     after j other items of its component. The other arguments are those of
     `crossing.presence_and_steps`. Return the largest relative error of `total` over the moments.
     """

@@ -2,9 +2,9 @@
 
 Given the observation time, the components of a set are independent. Two items belong to the same
 component if one acts on the other, or if both act on the same item outside the set. The probability
-that a component has exactly its items at time t is a function of time on panels (`panels`), which
-is computed by a recursion over the subsets of the component. The likelihood of the set is one
-integral over time of the product of these functions.
+that a component has exactly its items at time t is a function of time. It is stored on panels
+(`panels`), and computed by a recursion over the subsets of the component. The likelihood of the set
+is one integral over time of the product of these functions.
 """
 
 import math
@@ -60,7 +60,7 @@ def add_source(f, rates, P, R, k):
 
 @helper
 def add_later(f, rates, later, R, k):
-    """Add to f the functions of the states that follow R, each times the rate of the step to it."""
+    """Add to f the functions of the states after R, each times the rate of the step from R."""
     degrees, panels = f.shape
     for c in range(k):
         if not R >> c & 1:
@@ -75,8 +75,9 @@ def add_later(f, rates, later, R, k):
 def component_forward(P, rates, exits, slowest, half, k):
     """Fill ``P[R]``, the probability of state R at time t, times exp(slowest t), on panels.
 
-    `slowest` is the smallest exit rate. Without this factor all functions would decrease at least
-    as fast as exp(-slowest t), and their values at late times would be lost in rounding.
+    `slowest` is the smallest exit rate. Without the factor exp(slowest t), all functions would
+    decrease at least as fast as exp(-slowest t), and their values at late times would be lost in
+    rounding.
     """
     degrees, panels = P.shape[1:]
     room = np.empty((2, degrees, panels))
@@ -91,13 +92,13 @@ def component_forward(P, rates, exits, slowest, half, k):
 def component_gradient(G, P, rates, exits, slowest, half, source, k):
     """Fill G, the derivatives of the integral of source(t) P[full](t).
 
-    ``G[b, c]`` is the derivative by the effect of item b on column c, and ``G[k, c]`` by the log
-    base rate of column c. Column m contains times: ``G[b, m]`` is the time for which item b is
-    present, and ``G[k, m]`` the total time.
+    ``G[b, c]`` is the derivative by the effect of item b on column c, and ``G[k, c]`` is the
+    derivative by the log base rate of column c. Column m contains times: ``G[b, m]`` is the time
+    during which item b is present, and ``G[k, m]`` is the total time.
 
-    The adjoint functions L[R] solve -L[R]' = sum over c of r_c(R) L[R + c] - q(R) L[R]; for the
-    full state, the source is added to the right side. Derivatives are integrals of
-    P[R] r_c(R) (L[R + c] - L[R]). L is stored in reversed time, because its equation is then solved
+    The adjoint functions L[R] solve -L[R]' = sum over c of r_c(R) L[R + c] - q(R) L[R]. For the
+    full state, the source is added to the right side. The derivatives are integrals of P[R] r_c(R)
+    (L[R + c] - L[R]). L is stored in reversed time, because its equation can then be solved
     forwards.
     """
     degrees, panels = P.shape[1:]
@@ -150,10 +151,10 @@ def component_gradient(G, P, rates, exits, slowest, half, source, k):
 def integrate_sets(log_p, posterior, components, isolated, lists, drop, times, log_weights):
     """Integrate over time: fill log p of each set and the posterior probabilities of its time.
 
-    ``components[c, i]`` is the log-probability of component c at time i, and ``isolated[a, i]`` the
-    log-probability that the isolated item a is present at time i. `lists` holds the components and
-    isolated items of each set (`ProductLists`). ``drop[s]`` is the total rate of the observation
-    and of all absent items on which set s does not act. ``posterior[s]`` sums to 1.
+    ``components[c, i]`` is the log-probability of component c at time i. ``isolated[a, i]`` is the
+    log-probability that the isolated item a is present at time i. `lists` contains the components
+    and isolated items of each set (`ProductLists`). ``drop[s]`` is the sum of the rates of the
+    observation and of all absent items on which set s does not act. ``posterior[s]`` sums to 1.
     """
     count = times.shape[0]
     for s in range(log_p.shape[0]):
@@ -173,8 +174,8 @@ def integrate_sets(log_p, posterior, components, isolated, lists, drop, times, l
             largest = max(largest, row[i])
         total = 0.0
         for i in range(count):
-            # Numbers below exp(-700) are negligible; arithmetic with denormal numbers would be
-            # slow.
+            # Numbers below exp(-700) are negligible. They are set to 0, because arithmetic with
+            # denormal numbers would be slow.
             row[i] = math.exp(row[i] - largest) if row[i] - largest > -700.0 else 0.0
             total += row[i]
         for i in range(count):
@@ -186,7 +187,7 @@ def integrate_sets(log_p, posterior, components, isolated, lists, drop, times, l
 def pool_posteriors(component_sums, isolated_sums, posterior, weights, lists):
     """Add each set's posterior, times its weight, to the sums of its components and isolated items.
 
-    ``posterior[s]`` are the probabilities of the times, from `integrate_sets`.
+    ``posterior[s]`` contains the probabilities of the times, from `integrate_sets`.
     """
     count = posterior.shape[1]
     for s in range(posterior.shape[0]):

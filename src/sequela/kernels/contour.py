@@ -1,26 +1,27 @@
 """Exact probabilities of sets and sequences at a given observation time (section 4.2).
 
-The probability at time t is the inverse Laplace transform of the forward weight F_z of the lattice,
-which is the usual recursion with a complex observation rate z:
+The probability at time t is the inverse Laplace transform of a forward weight of the lattice. This
+weight, F_z, satisfies the usual recursion with a complex observation rate z:
 
     p(S | t) = 1 / (2 pi i) * integral of exp(z t) F_z(S) dz.
 
-All poles are at minus the exit rates, on the real axis at or left of -q, where q is the smallest
+All poles are at minus the exit rates: on the real axis, at or left of -q, where q is the smallest
 exit rate. The path of integration is a parabola ``z = z0 + b (2 i u - u^2)`` through the saddle
 point z0 = c - q, at which the mean observation time of the tilted chain is t. The integrand has its
-maximum there and decreases on both sides, so the trapezoidal rule converges geometrically: halving
+maximum there and decreases on both sides. So the trapezoidal rule converges geometrically: halving
 the step squares the error. The *relative* error is small even if p is very small. The narrowest
-parabola, b = c, is best for a few poles. Many poles far to the left can make the integrand increase
-along the path. Then b is doubled until the integrand decreases. This always ends: if b is half the
-distance to a pole, the factor of this pole never increases.
+parabola, b = c, is best if there are few poles. If there are many poles far to the left, the
+integrand can increase along the path. Then b is doubled until the integrand decreases. This always
+succeeds: if b is half the distance to a pole, the factor of this pole never increases.
 
-Two other methods are not used. The cost of uniformisation grows with the largest rate. The closed
-form contains differences of rates and loses digits if rates are close.
+There are two other methods, which are not used. The cost of uniformisation grows with the largest
+rate. The closed form contains differences of rates and loses digits if rates are close to each
+other.
 
-All quantities are relative to the saddle point z0 = c - q. Let T_z be the backward weight, and
-``arrival`` and ``visit`` the probabilities of the chain tilted by z0 (see `passage`). Then
-u(R) = F_z(R) / F_z0(R) and eta(R) = visit(R) T_z(R) / T_z0(R) satisfy recursions between numbers of
-order 1.
+All quantities are relative to the saddle point z0 = c - q. Let T_z be the backward weight, and let
+``arrival`` and ``visit`` be the probabilities of the chain tilted by z0 (see `passage`). Then u(R)
+= F_z(R) / F_z0(R) and eta(R) = visit(R) T_z(R) / T_z0(R) satisfy recursions in which all numbers
+are of order 1.
 """
 
 import math
@@ -30,16 +31,17 @@ import numpy as np
 from sequela.kernels.passage import arrival, log_forward
 from sequela.support.jit import helper, kernel
 
-# The first step size: after 16 steps, the exponential factor of the integrand is exp(-38), which is
-# negligible.
+# Determines the first step size: after 16 steps, the exponential factor of the integrand is
+# exp(-38), which is negligible.
 _TAIL = 38.0
 _FIRST_NODES = 16
-# The integrand is 1 at the saddle point, and the sum ends where it is below _NOTHING. If it becomes
-# larger than its smallest value so far times _GROWTH, it oscillates too fast for the sum.
+# The integrand is 1 at the saddle point, and the sum ends where the integrand is below _NOTHING. If
+# the integrand becomes larger than _GROWTH times its smallest value so far, it oscillates too fast
+# for the sum.
 _NOTHING = 1e-17
 _GROWTH = 4.0
 _MOST_NODES = 1 << 14
-# Stop when halving the step changes the sum by less than this; the remaining error is about the
+# Stop if halving the step changes the sum by less than this. The remaining error is about the
 # square of the change.
 _CHANGE = 1e-6
 _MOST_ATTEMPTS = 60
@@ -51,7 +53,8 @@ def tilted_moments(first, second, steps, log_F, lattice, z):
     """Fill ``steps[R, c]`` = arrival_c(R); return the mean and variance of the observation time.
 
     ``first[R]`` and ``second[R]`` receive the first two moments of the time at which R is left. The
-    observation time is that of the ends, which have the probabilities from `log_forward`.
+    mean and the variance are taken over the possible final states, with their probabilities from
+    `log_forward`.
     """
     Q = lattice.Q
     k = lattice.k
@@ -81,7 +84,7 @@ def tilted_moments(first, second, steps, log_F, lattice, z):
 def next_tilt(tilt, mean, variance, t):
     """Return a better c for the saddle point, by a Newton step for log mean as a function of log c.
 
-    `tilt` is c, and `t` is the mean that is wanted.
+    `tilt` is c, and `t` is the mean that c should have.
     """
     slope = -variance * tilt / mean
     step = (math.log(t) - math.log(mean)) / slope
@@ -90,7 +93,7 @@ def next_tilt(tilt, mean, variance, t):
 
 @helper
 def node_weight(u, spread):
-    """Return the weight of the node at u, without common factors, as a pair (real, imaginary)."""
+    """Return the weight of the node at u as a pair (real, imaginary), without common factors."""
     size = math.exp(-spread * u * u)
     c = math.cos(2.0 * spread * u) * size
     s = math.sin(2.0 * spread * u) * size
@@ -122,7 +125,7 @@ def forward_ratio(u_re, u_im, steps, Q, z0, shift_re, shift_im, k):
 
 @helper
 def at_ends(u_re, u_im, lattice):
-    """Return the mean of u over the ends, as a pair (real, imaginary)."""
+    """Return the mean of u over the possible final states, as a pair (real, imaginary)."""
     need = lattice.need
     re = 0.0
     im = 0.0
@@ -153,14 +156,14 @@ def backward_ratio(eta_re, eta_im, steps, lattice, z0, shift_re, shift_im):
 
 @kernel
 def transient_set(t, lattice, log_F, steps, room, want_gradient):
-    """Return log p(S | t), or NaN if rates leave the range of a double, and the tilt c.
+    """Return log p(S | t), or NaN if rates are too large for a double; also return the tilt c.
 
-    The smallest entry of Q is subtracted from Q in place, because adding the tilt to exit rates
-    above 1e16 / t would lose the tilt in rounding.
+    The smallest entry of Q is subtracted from Q in place. Otherwise, if exit rates are above 1e16 /
+    t, adding the tilt to them would have no effect because of rounding.
 
-    With `want_gradient`, two fields of `room` (a `TransientRoom`) are also filled. Given S and t,
-    ``times[R]`` is the mean time spent in R divided by the tilted mean holding time
-    1 / (c + Q(R)), and ``crossings[R, c]`` is the probability of the step R -> R + c.
+    If `want_gradient` is true, two fields of `room` (a `TransientRoom`) are also filled. Both are
+    given S and t. ``times[R]`` is the mean time spent in R, divided by the tilted mean holding time
+    1 / (c + Q(R)). ``crossings[R, c]`` is the probability of the step R -> R + c.
     """
     Q = lattice.Q
     k = lattice.k
@@ -181,7 +184,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
     for attempt in range(_MOST_ATTEMPTS):
         log_total = log_forward(log_F, lattice, tilt)
         mean, variance = tilted_moments(first, second, steps, log_F, lattice, tilt)
-        # Every point to the right of the poles is valid, so the saddle point need not be exact.
+        # Every point to the right of the poles is valid. So the saddle point need not be exact.
         if abs(math.log(mean / t)) < 0.05 or attempt == _MOST_ATTEMPTS - 1:
             break
         tilt = next_tilt(tilt, mean, variance, t)
@@ -194,7 +197,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
         total = 0.0
         lowest = 1.0
         nodes = 0
-        # Add nodes until the integrand is negligible. How many are needed depends on all rates.
+        # Add nodes until the integrand is negligible. The number of nodes depends on all rates.
         while nodes < _MOST_NODES:
             x = nodes * step
             forward_ratio(u[0], u[1], steps, Q, tilt, -bend * x * x, 2.0 * bend * x, k)
@@ -216,7 +219,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
     if nodes >= _MOST_NODES:
         return np.nan, tilt
     while nodes < _MOST_NODES:
-        # Halve the step: only the nodes between the old ones are new.
+        # Halve the step. Then only the nodes between the old nodes are new.
         step *= 0.5
         nodes *= 2
         added = 0.0
@@ -257,7 +260,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
 def transient_gradient(G, room, lattice, tilt):
     """Fill G as `lattice.gradient` does, from the results of `transient_set`.
 
-    The lattice must have the Q that `transient_set` changed.
+    The Q of the lattice must be as `transient_set` changed it.
     """
     low_log = lattice.low_log
     high_log = lattice.high_log
@@ -306,8 +309,9 @@ def chain_product(x, bend, spread, hold):
 def transient_chain(t, exits, times):
     """Return the part of log p(sequence | t) that depends on the exit rates of the states.
 
-    This is log P(in the last state at time t) minus the sum of the log-rates of all steps, or NaN
-    if rates leave the range of a double. ``times[i]`` receives the mean time spent in state i.
+    This part is log P(in the last state at time t) minus the sum of the log-rates of all steps. It
+    is NaN if rates are too large for a double. ``times[i]`` receives the mean time spent in state
+    i.
     """
     states = exits.shape[0]
     smallest = exits[0]
@@ -322,7 +326,7 @@ def transient_chain(t, exits, times):
             h = 1.0 / (tilt + (exits[i] - smallest))
             mean += h
             variance += h * h
-        # Every point to the right of the poles is valid, so the saddle point need not be exact.
+        # Every point to the right of the poles is valid. So the saddle point need not be exact.
         if abs(math.log(mean / t)) < 0.05 or attempt == _MOST_ATTEMPTS - 1:
             break
         tilt = next_tilt(tilt, mean, variance, t)

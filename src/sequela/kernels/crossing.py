@@ -1,14 +1,14 @@
-"""Derivatives of log p by effects between items of different components (these effects are zero).
+"""Derivatives of log p by effects between items of different components. These effects are zero.
 
-Given the observation time t, the derivative of log p(S) by the effect of i on j, where i and j
-belong to different components, is the integral over s in [0, t] of
+Let i and j belong to different components. Given the observation time t, the derivative of log p(S)
+by the effect of i on j is the integral over s in [0, t] of
 
     P(i is present at s | t) (density of the arrival of j at s - mean rate of j at s | t),
 
 because the two factors are independent. Both factors are computed from the probabilities of the
-states of a component, forward from 0 to s and backward from t to s. The sum of the products of
-these probabilities over all states is the probability of the component at t, for every s. The
-kernels return the error of this sum as a check.
+states of a component, forward from 0 to s and backward from t to s. For every s, the sum over all
+states of the products of these probabilities must be the probability of the component at t. As a
+check, the kernels return the error of this sum.
 """
 
 import numpy as np
@@ -77,17 +77,17 @@ def presence_and_steps(X, Y, worst, component, moments, totals, needed):
     X is the probability that item b of the component is present at that moment. Y is the density of
     the arrival of column c minus its mean rate at that moment. Both are conditional on the event
     that the component has exactly its items at the observation time q. The probability of this
-    event is ``totals[q]``. `component` holds the functions and rates of the component
-    (`CrossTables`), and `moments` the moments between 0 and the observation times (`Moments`). Only
-    times that are `needed` are filled. ``worst[q]`` is the largest relative error of the total over
-    the moments before q.
+    event is ``totals[q]``. `component` contains the functions and rates of the component
+    (`CrossTables`), and `moments` contains the moments between 0 and the observation times
+    (`Moments`). Only the times that are `needed` are filled. ``worst[q]`` is the largest relative
+    error of the total over the moments before q.
     """
     P, B, rates = component.forward, component.backward, component.rates
     m, states = rates.shape
     k = X.shape[0]
     p = np.empty(states)
-    # `flow_of` also reads b for steps of items that are already present. These steps have the rate
-    # 0, but would lead to indices beyond the last state. So b is twice as long.
+    # For an item that is already present, `flow_of` also reads b. Such a step has the rate 0, but
+    # its index would be beyond the last state. So b is twice as long.
     b = np.zeros(2 * states)
     joint = np.empty(states)
     for q in range(needed.shape[0]):
@@ -105,7 +105,7 @@ def presence_and_steps(X, Y, worst, component, moments, totals, needed):
                 Y[c, a] = -lane_dot(joint, rates[c], states)
             for c in range(k):
                 Y[c, a] += flow_of(p, rates[c], b, 1 << c, states)
-            # The upper half are the states with the highest item. Their sum is the result for this
+            # The states with the highest item are the upper half. Their sum is the result for this
             # item. The upper half is then added to the lower half, for the next item.
             for item in range(k - 1, -1, -1):
                 half = 1 << item
@@ -121,8 +121,8 @@ def presence_and_steps(X, Y, worst, component, moments, totals, needed):
 def add_pairs(total, products, pooled, rows, columns):
     """Add ``products[r, c]``, times a weight, to the entry of `total` for its pair of items.
 
-    The items are those of row r and of column c (`Places`). The weight is
-    ``pooled[rows.part[r], columns.part[c]]``: the total weight of the sets that contain both parts.
+    The items are those of row r and of column c (`Places`). The weight is ``pooled[rows.part[r],
+    columns.part[c]]``, the sum of the weights of the sets that contain both parts.
     """
     for r in range(products.shape[0]):
         into = total[rows.item[r]]

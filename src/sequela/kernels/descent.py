@@ -1,4 +1,4 @@
-"""Coordinate descent on a quadratic model with an L1 penalty: the inner problem of the solver."""
+"""Coordinate descent on a quadratic model with an L1 penalty, which a step of the solver needs."""
 
 from sequela.kernels.gemm import lane_dot
 from sequela.support.jit import kernel
@@ -8,9 +8,9 @@ from sequela.support.jit import kernel
 def descend(d, z, g, weight, gamma, Q, P, curvature, v, sweeps, accuracy):
     """Minimise ``g d + d B d / 2 + sum weight |z + d|`` over d, one coordinate at a time.
 
-    ``B = gamma I - Q P^T`` is the quasi-Newton matrix restricted to the working set, and
-    `curvature` is its diagonal. `v` holds Q^T d and is updated, so that the step of a coordinate
-    reads one row of each matrix only. Return the number of sweeps.
+    ``B = gamma I - Q P^T`` is the quasi-Newton matrix for the entries of the working set, and
+    `curvature` is its diagonal. `v` contains Q^T d and is updated, so that the step of a coordinate
+    reads only one row of each matrix. Return the number of sweeps.
     """
     size, memory = Q.shape
     for sweep in range(sweeps):

@@ -1,9 +1,9 @@
 """The matrix product of the lattice and relocation kernels.
 
-It is written out here instead of using BLAS for three reasons. First, it is as fast as BLAS for
-these shapes: with a few dozen rows and 64 columns it reaches 48 GFlop/s per core, and BLAS 44.
-Second, its result does not depend on the threads of a BLAS library. Third, calling it from compiled
-code takes no extra time.
+The product is written here for three reasons, although BLAS has such a product. First, it is as
+fast as BLAS for these shapes: with a few dozen rows and 64 columns, it reaches 48 GFlop/s per core,
+and BLAS reaches 44. Second, its result does not depend on the threads of a BLAS library. Third,
+calling it from compiled code takes no extra time.
 """
 
 import numpy as np
@@ -66,8 +66,8 @@ def add_product(C, A, row_stride, column_stride, B, first, last, rows, inner):
                 C1[x] += a10 * b0 + a11 * b1 + a12 * b2 + a13 * b3
                 C2[x] += a20 * b0 + a21 * b1 + a22 * b2 + a23 * b3
                 C3[x] += a30 * b0 + a31 * b1 + a32 * b2 + a33 * b3
-    # Add the part that the blocks do not cover. It is a single loop, because every vectorised
-    # loop is compiled again into each kernel that calls this function.
+    # Add the part that the blocks do not cover. This is a single loop, because every vectorised
+    # loop is compiled again in each kernel that calls this function.
     for p in range(rows):
         Cp = C[p]
         at = p * row_stride

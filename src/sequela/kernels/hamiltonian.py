@@ -1,10 +1,10 @@
 """Hamiltonian Monte Carlo in the coordinates of `prior_transform`.
 
-The log-density is that of a normal distribution (the reference) plus a remainder. The precision of
-the reference is that of the prior plus a low-rank matrix with the information of the data. Motion
-under the reference alone is a rotation, which is computed exactly; only the remainder is integrated
-in finite steps. The data have little information about most directions, so the remainder is small
-and steps can be long (Shahbaba et al. 2014, "Split Hamiltonian Monte Carlo").
+The log-density is that of a normal distribution (the reference) plus a remainder. The precision
+matrix of the reference is that of the prior plus a low-rank matrix with the information of the
+data. Motion under the reference alone is a rotation, which is computed exactly. Only the remainder
+is integrated in finite steps. The data have little information about most directions, so the
+remainder is small and steps can be long (Shahbaba et al. 2014, "Split Hamiltonian Monte Carlo").
 """
 
 import math
@@ -30,11 +30,11 @@ def stretch(x, factors, directions):
 
 @helper
 def subtract_along(x, shrink, rounded):
-    """Subtract from x its part along each direction times `shrink`, in single precision.
+    """Subtract `shrink` times the part of x along each direction from x, in single precision.
 
-    Directions are read in blocks that stay in the cache. This takes a third of the time of
-    `stretch`. The force of a `kick` may be rounded: motion under any force that depends on the
-    position alone keeps volumes and is reversible, so the sampler stays exact.
+    Directions are read in blocks that fit into the cache. This takes a third of the time of
+    `stretch`. The force of a `kick` may be rounded. A motion under any force that depends only on
+    the position keeps volumes and is reversible, so the sampler remains exact.
     """
     y = x.astype(np.float32)
     change = np.zeros(x.shape[0], np.float32)
@@ -60,7 +60,7 @@ def draw_velocities(size, trajectory, rng):
 
 @helper
 def fill_force(force, gradient, slope, theta, z, scale, spread):
-    """Fill the gradient of the log-density by the coordinates; the entry of a fixed scale is 0."""
+    """Fill the gradient of the log-density by the coordinates. The entry of a fixed scale is 0."""
     n = theta.shape[0]
     pull = 0.0
     for i in range(n):
@@ -73,9 +73,9 @@ def fill_force(force, gradient, slope, theta, z, scale, spread):
 
 @helper
 def kick(v, time, force, q, trajectory):
-    """Add `time` times (the force minus the force of the reference) to the velocities.
+    """Add to the velocities: `time` times (the force minus the force of the reference).
 
-    `v` has only the coordinates that move. `force` is overwritten.
+    `v` contains only the coordinates that move. `force` is overwritten.
     """
     subtract_along(force, trajectory.shrink, trajectory.rounded)
     for at in range(v.shape[0]):
@@ -107,9 +107,9 @@ def energy(values, power, q, v, trajectory):
 def hamiltonian_move(state, target, trajectory, rng):
     """Run one trajectory from the state, and accept or reject its end.
 
-    Return (acceptance probability, number of gradients). The number of steps is uniform between the
-    fewest and the most, and the step size varies by up to a tenth, so that trajectories do not
-    repeat a periodic orbit.
+    Return (acceptance probability, number of gradients). The number of steps is drawn uniformly
+    between the smallest and the largest allowed number, and the step size varies by up to a tenth.
+    So trajectories do not repeat a periodic orbit.
     """
     n = state.z.shape[0]
     prior = target.prior

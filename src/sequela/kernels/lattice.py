@@ -1,29 +1,31 @@
 """Exact likelihood of a set: forward and backward recursion over its subsets (section 4.4).
 
-A state R is split into its low bits L (a row of up to 64 states, which fits into the L1 cache) and
-its high bits H. Rates factorise, ``r_j(R) = h_j(H) l_j(L)``. So the exit rates of a tile (up to 32
-rows) are one matrix product, and the gradient needs two more of the same size (`gemm.add_product`).
+A state R is split into its low bits L and its high bits H. The low bits are the position in a row
+of up to 64 states, which fits into the L1 cache. Rates factorise, ``r_j(R) = h_j(H) l_j(L)``. So
+the exit rates of a tile (up to 32 rows) are one matrix product, and the gradient needs two more
+products of the same size (`gemm.add_product`).
 
 Arrays over states, all of shape (rows, width) with row H and column L:
 
-- ``I[R] = 1 / D(R)``, the mean holding time, where D(R) is the total rate out of R, including the
-  observation;
+- ``I[R] = 1 / D(R)``, the mean holding time, where D(R) is the sum of all rates out of R, including
+the rate of the observation;
 - ``F[R]``, the forward weight: the probability of visiting R, times I[R];
-- ``T[R]``, the backward weight times I[R]: the probability, given arrival at R, of going from R to
-  S by adding only items of S and being observed there, divided by the observation rate.
+- ``T[R]``, the backward weight times I[R]. Given that the process is in R, this is the probability
+that it goes from R to S by adding only items of S and is then observed, divided by the observation
+rate.
 
 Then p(S) = stop_rate * F[S], the posterior mean time spent in R is
 ``E[R] = F[R] T[R] / F[S]`` and the posterior probability of the step R -> R + c is
 ``F[R] r_c(R) T[R + c] / F[S]``.
 
 If a sample has missing cells, S contains the present items and the missing items. The sample may
-end in any state that contains all present items: ``F[S]`` is then the sum of F over these states,
+end in any state that contains all present items. ``F[S]`` is then the sum of F over these states,
 and T starts from all of them.
 
-The code takes two properties of Numba into account. Numba compiles another copy of a function for
-each literal argument, so some arguments that are 0 or 1 are variables. Numba also checks an index
-that might be negative at every access, and does not vectorise such a loop, which is then 4 times
-slower. So inner loops that do not start at 0 use unsigned integers.
+The code takes two properties of Numba into account. First, Numba compiles another copy of a
+function for each literal argument. So some arguments that are 0 or 1 are variables. Second, Numba
+checks an index that might be negative at every access, and does not vectorise such a loop, which is
+then 4 times slower. So inner loops that do not start at 0 use unsigned integers.
 """
 
 import math
@@ -89,8 +91,8 @@ def fold_rows(G, first_bit, bits, first, last, U, h):
 
     Only the columns `first` to `last` are used. The rows of the upper half are those with the
     highest bit, so their sum is the result for this bit. The upper half is then added to the lower
-    half, and the same is done for the next bit. All bits together need as many operations as two
-    passes over U. Afterwards row 0 of U holds the sum over all rows.
+    half, and the same is done for the next bit. For all bits together, this takes as many
+    operations as two passes over U. At the end, row 0 of U contains the sum over all rows.
     """
     for H in range(1 << bits):
         u = U[H]
@@ -130,13 +132,13 @@ def gradient(
 ):
     """Fill ``G[b, c]``, the derivative of log p(S) by the effect of item b on column c.
 
-    ``G[k, c]`` is the derivative by the log base rate of column c. Column m contains times:
-    ``G[b, m]`` is the posterior mean time for which item b has been present, and ``G[k, m]`` the
-    mean observation time.
+    ``G[k, c]`` is the derivative by the log base rate of column c. Column m contains times: ``G[b,
+    m]`` is the posterior mean time for which item b has been present, and ``G[k, m]`` is the mean
+    observation time.
 
-    VS (items of S) and VA (active items, transposed) hold sums over rows for each L; U holds sums
-    over L for each row. U does not yet include the factor h of the rates, and VA not the factor l:
-    `fold_rows` multiplies by these factors.
+    VS (items of S) and VA (active items, transposed) contain sums over rows for each L. U contains
+    sums over L for each row. U does not yet include the factor h of the rates, and VA does not yet
+    include the factor l. `fold_rows` multiplies by these factors.
 
     `flat_T` is T as one row, followed by half a row of finite numbers. `scratch` must have at least
     two rows.
@@ -170,7 +172,8 @@ def gradient(
             t = T[row]
             e = E[H]
             u = U[H]
-            # Divide by the total first, because F(R) times T could leave the range of a double.
+            # First divide by the total, because F(R) times T could be too large or too small for a
+            # double.
             for x in range(width):
                 f[x] = weights[x] * scale
                 e[x] = f[x] * t[x]
@@ -181,8 +184,8 @@ def gradient(
                     G[b, m] += time
             # For items of S: the probability of the step minus its expected number. The step of a
             # low item leads to the state at the distance 2^c. If the item is already present, the
-            # state at this distance belongs to another row, but its term is 0 because the effect
-            # is 0.
+            # state at this distance belongs to another row. But its term is then 0, because the
+            # effect is 0.
             for c in range(k):
                 if c < low:
                     at = row * width + (1 << c)
@@ -229,9 +232,10 @@ def gradient(
 def scatter(sums, weight, G, tables, room, m, k):
     """Add the gradient of one set to the n x n sum, times `weight`.
 
-    Items that are not columns of this set have the gradient -rate * time. For shared items this
-    term is added at the end, for all items and all sets together, from ``present``. Columns of this
-    set must not get this term, so rate * time is added to them here.
+    Items that are not columns of this set have the gradient -rate * time. For shared items (see
+    `columns.SHORTCUT_LIMIT`), this term is added at the end, for all items and all sets together,
+    from ``present``. The columns of this set must not get this term, so rate * time is added to
+    them here.
     """
     gradient_sum = sums.gradient
     present_sum = sums.present
@@ -241,7 +245,7 @@ def scatter(sums, weight, G, tables, room, m, k):
     columns = room.columns
     mark = room.mark
     n = rate.shape[0]
-    back = room.above  # reuse this array, because its values are no longer needed
+    back = room.above  # use the memory of this array, because its values are no longer needed
     for c in range(m):
         j = columns[c]
         back[c] = rate[j] if shared[j] else 0.0
@@ -272,7 +276,7 @@ def scatter(sums, weight, G, tables, room, m, k):
 
 @helper
 def end_weight(F, last, need):
-    """Return the sum of F over the states in which a sample may end: those with all of `need`."""
+    """Return the sum of F over the states in which a sample may end: with all bits of `need`."""
     if need == last:
         return F[last]
     total = 0.0
@@ -287,8 +291,9 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
     """Evaluate the sets `chosen`; add their weighted gradients to the sums of this block.
 
     `tables` are `ThetaTables`, `sets` is a `SetList`, and `sums` are `BlockSums`. If the forward
-    weights of a set might leave the range of a double, only its entry of ``in_range`` is set to
-    False. Another kernel must then evaluate this set in logarithms.
+    weights of a set might be too large or too small for a double, its entry of ``in_range`` is set
+    to False, and nothing else is computed for this set. Another kernel must then evaluate this set
+    in logarithms.
     """
     W = tables.W
     rate = tables.rate
@@ -321,8 +326,8 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
     columns = np.empty(most, np.int64)
     room = ColumnRoom(columns, np.empty(most), np.empty(most), np.zeros(n, np.int64))
     all_fit = all_fit_double(largest, tables, room)
-    # Make views of the arrays for one set size. Make them only when the size changes, because this
-    # takes as long as evaluating a small set. Sets are sorted by size.
+    # Make views of the arrays for one set size. Make them only if the size has changed, because
+    # this takes as long as evaluating a small set. The sets are sorted by size.
     size = -1
     for s in chosen:
         items = sets.items[sets.start[s] : sets.start[s + 1]]

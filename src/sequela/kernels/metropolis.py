@@ -1,9 +1,10 @@
 """The paper's sampler of orders: independent Metropolis-Hastings (appendix E).
 
-It is used only if a user asks for it, for comparison: `relocation` needs far fewer operations for
-the same error. The uniform proposal draws all permutations with the same probability. The informed
-proposal is Algorithm 2 with two errors corrected: Q_val starts at 1, and the last line divides by
-the sum of u. For sets of two items, this proposal is the exact distribution of the order.
+This sampler is used only if a user asks for it, for comparison, because `relocation` needs far
+fewer operations for the same error. The uniform proposal draws all permutations with the same
+probability. The informed proposal is Algorithm 2 with two errors corrected: Q_val starts at 1, and
+the last line divides by the sum of u. For sets of two items, the informed proposal is the exact
+distribution of the order.
 """
 
 import math
@@ -38,7 +39,7 @@ def propose_informed(order, given, columns, rates, u, left, rng):
         for at in range(remaining):
             v = left[at]
             own = Wc[v]
-            # Do not add v to the sum: if v were nearly the whole sum, subtracting it later would
+            # Do not add v to the sum. If v were nearly the whole sum, subtracting it later would
             # lose digits.
             kept = rates[v]
             rates[v] = 0.0
@@ -75,10 +76,10 @@ def propose_informed(order, given, columns, rates, u, left, rng):
 
 @helper
 def order_weight(h, hold, exits, order, columns, t):
-    """Fill rates and mean times spent along `order`; return its log-probability.
+    """Fill the rates and the mean times spent along `order`; return the log-probability of `order`.
 
-    At an unknown time (t is NaN), the probability is eq. (6) without the factor for the rate of the
-    observation. At a known time t, it is the probability of section 4.2.
+    If the time is unknown (t is NaN), this is the probability of eq. (6) without the factor for the
+    rate of the observation. If the time t is known, it is the probability of section 4.2.
     """
     Wc = columns.Wc
     rate = columns.rate
@@ -110,7 +111,7 @@ def order_weight(h, hold, exits, order, columns, t):
 def add_order_gradient(G, times, h, hold, order, later):
     """Add the gradient of log p of one order, multiplied by `times`, to G.
 
-    G has the layout of `lattice.gradient`.
+    G has the axes of the array in `lattice.gradient`.
     """
     k = order.shape[0]
     m = later.shape[0] - 1
@@ -131,9 +132,9 @@ def add_order_gradient(G, times, h, hold, order, later):
 def metropolis(G, order, columns, t, informed, resume, burn_in, draws, rng):
     """Run the chain; add the gradients of `draws` states to G; return the number of acceptances.
 
-    With `resume` the chain continues from `order`. Otherwise it starts from a draw of the proposal,
-    and the content of `order` is not used. If the time t is known (not NaN), the orders are drawn
-    given t.
+    If `resume` is true, the chain continues from `order`. Otherwise it starts from a draw of the
+    proposal, and the content of `order` is not used. If the time t is known (not NaN), the orders
+    are drawn given t.
     """
     k, m = columns.Wc.shape
     proposal = np.empty(k, np.int64)

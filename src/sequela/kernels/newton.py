@@ -15,16 +15,16 @@ from sequela.support.jit import helper, kernel
 
 # The diagonal of B is at least this share of gamma.
 LEAST_CURVATURE = 1e-3
-# The model is minimised until its error is below this share of the KKT residual. If the square root
-# of the residual is smaller than this share, the square root is used as the share (Dembo, Eisenstat
-# and Steihaug 1982). A smaller share needs more sweeps, but saves no evaluations: a fit of 20 items
-# needed 37.2 to 37.6 evaluations for shares from 0.001 to 0.1.
+# The model is minimised until its error is below a share of the KKT residual. The share is the
+# smaller one of this number and the square root of the residual (Dembo, Eisenstat and Steihaug
+# 1982). A smaller number needs more sweeps, but saves no evaluations: with numbers from 0.001 to
+# 0.1, a fit of 20 items needed 37.2 to 37.6 evaluations.
 INNER_ACCURACY = 0.03
 
 
 @helper
 def solve_in_place(A, X):
-    """Replace X by A^-1 X, by elimination with the largest pivot; A is overwritten."""
+    """Replace X by A^-1 X, by elimination with the largest pivots; A is overwritten."""
     count = A.shape[0]
     columns = X.shape[1]
     for p in range(count):
@@ -64,7 +64,7 @@ def solve_in_place(A, X):
 
 @helper
 def middle_matrix(products, gamma, count):
-    """Return the middle matrix of the compact form, from the scalar products of all pairs.
+    """Return the middle matrix of the compact form, given the scalar products of all pairs.
 
     The blocks of the matrix are gamma S^T S, the part of S^T Y below the diagonal, and minus the
     diagonal of S^T Y.
@@ -84,10 +84,10 @@ def middle_matrix(products, gamma, count):
 def minimise_model(theta, gradient, weights, unit, free, pairs, products, residual, sweeps, target):
     """Fill `target` with the minimiser of the quadratic model plus penalty.
 
-    All arrays over entries are flat. Entries do not change if they are zero and their gradient does
-    not exceed the penalty, or if they are not `free` (an empty array means that all are free).
-    `pairs` holds the steps and then the changes of the gradient, both in the scale of `unit`;
-    `products` holds their scalar products. Return the slope of the loss in the direction of the
+    All arrays over entries are flat. An entry does not change if it is zero and its gradient does
+    not exceed the penalty, or if it is not `free` (an empty array means that all entries are free).
+    `pairs` contains the steps and then the changes of the gradient, both in the scale of `unit`.
+    `products` contains their scalar products. Return the slope of the loss in the direction of the
     target, and the largest change of an entry.
     """
     working = np.empty(theta.shape[0], np.int64)
@@ -138,7 +138,7 @@ def minimise_model(theta, gradient, weights, unit, free, pairs, products, residu
     farthest = 0.0
     for i in range(size):
         at = working[i]
-        # Use z + d and not theta + d * unit, so that an entry that becomes zero is exactly zero.
+        # Use z + d and not theta + d * unit. So an entry that becomes zero is exactly zero.
         target[at] = (z[i] + d[i]) * unit[at]
         move = target[at] - theta[at]
         slope += gradient[at] * move
@@ -150,9 +150,9 @@ def minimise_model(theta, gradient, weights, unit, free, pairs, products, residu
 def largest_violation(theta, gradient, weights, free):
     """Return the KKT residual: the largest distance of minus the gradient from the subdifferential.
 
-    All arrays are flat, and `gradient` is that of the loss. Entries that cannot change do not
-    count: entries with an infinite weight, and entries that are not `free` (an empty array `free`
-    means that all entries are free).
+    All arrays are flat, and `gradient` is the gradient of the loss. Entries that cannot change are
+    left out. These are entries with an infinite weight, and entries that are not `free` (an empty
+    array `free` means that all entries are free).
     """
     largest = 0.0
     for i in range(theta.shape[0]):

@@ -7,9 +7,9 @@ from sequela.support.jit import kernel
 def count_pairs(counts, first, last, indptr, sequence, wanted):
     """Count the sequences in which a comes before b.
 
-    Their number is added to ``counts[a, b]``, and the number of sequences that contain a is added
-    to ``counts[a, a]``. Only the sequences `first` to `last - 1` are counted. ``wanted[j]`` is the
-    row of item j in `counts`, or -1 for an item that is not counted.
+    For each pair, this number is added to ``counts[a, b]``. The number of sequences that contain a
+    is added to ``counts[a, a]``. Only the sequences from `first` to `last - 1` are counted.
+    ``wanted[j]`` is the row of item j in `counts`, or -1 if the item is not counted.
     """
     for s in range(first, last):
         for at in range(indptr[s], indptr[s + 1]):

@@ -1,24 +1,24 @@
 """Represent functions of time on panels, and solve linear differential equations for them.
 
 A function of the time t >= 0 is a table of Legendre coefficients: ``y[n, j]`` belongs to the
-polynomial of degree n on panel j. Panels begin at 0 and double in length. These lengths are small
-enough for all time scales between the first and the last panel, because at time t a sum of terms
-t^a exp(-q t) changes only on the scale of t.
+polynomial of degree n on panel j. Panels begin at 0 and double in length. This is fine enough for
+all time scales between the first and the last panel: at time t, a sum of terms t^a exp(-q t)
+changes only on the scale of t.
 
-The source f of the equation y' = f - q y is a function on panels. Integrating the equation once
-gives a tridiagonal system for the coefficients of each panel, because the integral of a Legendre
-polynomial is proportional to the difference of its two neighbours. All pivots are positive, for any
-q. The systems of all panels are solved together in vectorised loops. The solutions are then
-connected by their values at the ends of the panels.
+The source f of the equation y' = f - q y is a function on panels. The equation is integrated once.
+The integral of a Legendre polynomial is proportional to the difference of the polynomials of the
+next and the previous degree. So this gives a tridiagonal system for the coefficients of each panel.
+All pivots are positive, for any q. The systems of all panels are solved together in vectorised
+loops. Then the solutions are connected by their values at the ends of the panels.
 """
 
 import numpy as np
 
 from sequela.support.jit import helper, kernel
 
-# Number of coefficients per panel. With this number, functions t^a exp(-q t) on a panel [h, 2h] and
-# gradients have errors of about 1e-13. With 16 coefficients, the gradient of ten items had an error
-# of 2e-10.
+# Number of coefficients per panel. With this number, the errors of functions t^a exp(-q t) on a
+# panel [h, 2h], and of gradients, are about 1e-13. With 16 coefficients, the gradient for ten items
+# had an error of 2e-10.
 DEGREES = 20
 
 
@@ -26,14 +26,14 @@ DEGREES = 20
 def solve_forward(y, f, q, start, half, room):
     """Fill y with the solution of y' = f - q y, y(0) = start.
 
-    `half` holds half the lengths of the panels. `room` is scratch of shape (2, DEGREES, panels),
-    which must not share memory with y or f.
+    `half` contains half the length of each panel. `room` is scratch of shape (2, DEGREES, panels).
+    It must not share memory with y or f.
     """
     degrees, panels = y.shape
     slope = room[0]
     alone = room[1]
-    # Elimination. On each panel, y holds the solution that starts at 0, and `alone` the solution
-    # without source that starts at 1.
+    # Elimination. On each panel, y contains the solution that starts at 0, and `alone` contains the
+    # solution without source that starts at 1.
     for j in range(panels):
         z = q * half[j]
         inverse = 1.0 / (1.0 + z)
@@ -58,7 +58,7 @@ def solve_forward(y, f, q, start, half, room):
         for j in range(panels):
             y[n, j] -= slope[n, j] * y[n + 1, j]
             alone[n, j] -= slope[n, j] * alone[n + 1, j]
-    # Connect the panels. The first rows of `slope` are reused for the values at the ends.
+    # Connect the panels. The first rows of `slope` are used again for the values at the ends.
     for j in range(panels):
         slope[0, j] = 0.0
         slope[1, j] = 0.0
@@ -77,10 +77,10 @@ def solve_forward(y, f, q, start, half, room):
 
 @helper
 def reverse_time(reversed_, y, scale):
-    """Fill the coefficients of y(T - t) from those of y(t), where T is the end of the last panel.
+    """Fill the coefficients of y(T - t), given those of y(t); T is the end of the last panel.
 
-    Each coefficient of y is multiplied by its entry of `scale`. The order of the panels is
-    reversed, and polynomials of odd degree change their sign.
+    Each coefficient of y is multiplied by its entry of `scale`. The panels are stored in reverse
+    sequence, and polynomials of odd degree change their sign.
     """
     degrees, panels = y.shape
     for n in range(degrees):
@@ -91,9 +91,10 @@ def reverse_time(reversed_, y, scale):
 
 @kernel
 def legendre_at(panel, values, edges, times):
-    """Fill ``panel[a]``, the panel of time a, and ``values[a, n]``, the Legendre polynomials there.
+    """Fill ``panel[a]``, the panel of time a, and ``values[a, n]``, the polynomials at this time.
 
-    `edges` are the ends of the panels, beginning with 0.
+    The polynomials are those of Legendre, of degree n. `edges` are the ends of the panels,
+    beginning with 0.
     """
     panels = edges.shape[0] - 1
     degrees = values.shape[1]
@@ -117,8 +118,8 @@ def integral_at(x, coefficients):
     here = x
     total = coefficients[0] * (x + 1.0)
     for n in range(1, coefficients.shape[0]):
-        # The integral of the polynomial of degree n is the difference of its two neighbours (the
-        # polynomials of degree n + 1 and n - 1), divided by 2n + 1.
+        # The integral of the polynomial of degree n is the difference of the polynomials of degree
+        # n + 1 and n - 1, divided by 2n + 1.
         after = ((2 * n + 1) * x * here - n * before) / (n + 1)
         total += coefficients[n] * (after - before) / (2 * n + 1)
         before = here
@@ -130,8 +131,9 @@ def integral_at(x, coefficients):
 def panel_quantiles(times, probabilities, mass, polynomials, edges):
     """Fill `times` with the quantiles of a distribution on panels.
 
-    ``mass[j, i]`` are the probabilities of the Gauss points, which add up to 1, and
-    ``polynomials[i, n]`` the Legendre polynomials at these points, one degree per point.
+    ``mass[j, i]`` contains the probabilities of the Gauss points, which add up to 1.
+    ``polynomials[i, n]`` contains the Legendre polynomials at these points. There are as many
+    degrees as points.
     """
     panels, points = mass.shape
     coefficients = np.empty(points)
@@ -154,7 +156,7 @@ def panel_quantiles(times, probabilities, mass, polynomials, edges):
             coefficients[n] = total * (2 * n + 1) / 2.0
         low = -1.0
         high = 1.0
-        # The integral increases, so bisection finds the quantile to the last digit.
+        # The integral increases with the time. So bisection finds the quantile to the last digit.
         while True:
             middle = 0.5 * (low + high)
             if not low < middle < high:

@@ -1,14 +1,14 @@
-"""The lattice in logarithms: correct for any theta, and the basis for times and posteriors.
+"""The lattice in logarithms: correct for any theta, and the basis for posteriors of times.
 
-The forward weights F of `lattice` are products over whole orders and can leave the range of a
-double. The kernels here use two probabilities, which always lie between 0 and 1. One is
+The forward weights F of `lattice` are products over whole orders, which can be too large or too
+small for a double. The kernels here use two probabilities, which always lie between 0 and 1. One is
 ``arrival_c(R)``, the probability that c was the last item to arrive, given that the chain is in R.
-The other is ``visit(R)``, the probability that R was visited on the way to S; it is computed
+The other is ``visit(R)``, the probability that R was visited on the way to S. It is computed
 backwards from S.
 
 All kernels here take a rate z as an argument. For the marginal likelihood, z is the rate of the
 observation. For the likelihood at a given time, z is a tilt (see `contour`). The kernels are slower
-than `lattice`, because they need one exp per step.
+than those of `lattice`, because they need one exp per step.
 """
 
 import math
@@ -46,7 +46,7 @@ def log_tables(lattice, theta, columns):
 
 @kernel
 def exit_rates(lattice, rest):
-    """Fill Q[R], the total rate out of R without the observation; `rest` is a constant part."""
+    """Fill Q[R], the sum of rates out of R without the observation; `rest` is a constant part."""
     low_log = lattice.low_log
     high_log = lattice.high_log
     Q = lattice.Q
@@ -80,7 +80,7 @@ def log_step(lattice, before, c):
 
 @helper
 def weigh_ends(log_F, lattice):
-    """Fill the probabilities of the ends; return the logarithm of the sum of F over the ends."""
+    """Fill the probabilities of the possible final states; return the log of the sum of their F."""
     need = lattice.need
     ends = lattice.ends
     states = 1 << lattice.k
@@ -101,9 +101,10 @@ def weigh_ends(log_F, lattice):
 
 @kernel
 def log_forward(log_F, lattice, z):
-    """Fill log F with ``F(R) = sum_c F(R - c) r_c(R - c) / (z + Q(R))``.
+    """Fill log F, where ``F(R) = sum_c F(R - c) r_c(R - c) / (z + Q(R))``.
 
-    Also fill the probabilities of the ends; return the logarithm of the sum of F over the ends.
+    Also fill the probabilities of the possible final states, and return the logarithm of the sum of
+    F over these states.
     """
     Q = lattice.Q
     k = lattice.k
@@ -119,7 +120,7 @@ def log_forward(log_F, lattice, z):
                 terms[count] = term
                 largest = max(largest, term)
                 count += 1
-        if largest == -np.inf:  # known orders exclude this state
+        if largest == -np.inf:  # known orders make this state impossible
             log_F[R] = -np.inf
             continue
         total = 0.0
@@ -159,12 +160,12 @@ def arrival(log_F, lattice, z, R, c):
 
 @kernel
 def laplace_transform(values, shifts, steps, lattice, z, u):
-    """Fill ``values`` = F_{z + shift}(S) / F_z(S) for `LANES` shifts.
+    """Fill ``values`` with F_{z + shift}(S) / F_z(S) for `LANES` shifts.
 
     A value is the posterior mean of exp(-shift T), where T is the observation time given S.
-    ``steps[R, c]`` is the probability that c arrived last given R (`contour.tilted_moments`).
-    `values`, `shifts` and the rows of the scratch `u` hold `LANES` real parts and then `LANES`
-    imaginary parts. `LANES` is a constant, so that the loops over it are vectorised.
+    ``steps[R, c]`` is the probability that c arrived last, given R (`contour.tilted_moments`).
+    `values`, `shifts` and the rows of the scratch array `u` contain `LANES` real parts and then
+    `LANES` imaginary parts. `LANES` is a constant, so that the loops over it are vectorised.
     """
     Q = lattice.Q
     k = lattice.k
@@ -201,7 +202,7 @@ def laplace_transform(values, shifts, steps, lattice, z, u):
 
 @helper
 def start_at_ends(visit, lattice):
-    """Fill `visit` with the probabilities of the ends, and 0 for other states."""
+    """Fill `visit` with the probabilities of the possible final states, and 0 for other states."""
     need = lattice.need
     for R in range(1 << lattice.k):
         visit[R] = lattice.ends[R] if R & need == need else 0.0
@@ -237,7 +238,7 @@ def passage_gradient(G, visit, log_F, lattice, z):
                 for at in range(count + 1):
                     if present[at] != c:
                         G[present[at], c] += step
-        # Expected steps out of R: time spent in R times the rates.
+        # Expected steps out of R: the time spent in R times the rates.
         log_exit = math.log(z + Q[R])
         for at in range(count + 1):
             G[present[at], m] += visit[R] / (z + Q[R])
@@ -253,12 +254,12 @@ def passage_gradient(G, visit, log_F, lattice, z):
 def passage_moments(moments, scratch, log_F, lattice, z):
     """Fill the posterior moments of the times of one set, and the orders of its items.
 
-    In the `SetMoments`, ``times[:2]`` receives the mean and second moment of the observation time,
-    and ``arrival_mean`` and ``arrival_second`` those of the arrival time of each item.
-    ``before[b, c]`` receives P(b before c | S), and ``place[c, p]`` the probability that c arrived
-    after exactly p other items that are known to be present. The first row of `scratch` is the
-    probability of visiting each state R. The other two rows are the first two moments of the time
-    at which R is left, given that the chain visits R. Given the order, holding times are
+    In the `SetMoments`, ``times[:2]`` receives the mean and the second moment of the observation
+    time. ``arrival_mean`` and ``arrival_second`` receive those of the arrival time of each item.
+    ``before[b, c]`` receives P(b before c | S). ``place[c, p]`` receives the probability that c
+    arrived after exactly p other items that are known to be present. The first row of `scratch` is
+    the probability of visiting each state R. The other two rows are the first two moments of the
+    time at which R is left, given that the chain visits R. Given the order, holding times are
     independent and exponential with rate z + Q.
     """
     times = moments.times

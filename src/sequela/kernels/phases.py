@@ -1,15 +1,16 @@
-"""Likelihood of sets at observation times that are not exponential, by phases.
+"""Likelihood of sets if the observation time is not exponential, by phases.
 
-A gamma distributed time is the sum of several exponential times (the *stages*) and of one *mixture*
-of exponential times; a heavy-tailed time is a mixture alone. With the matrix T of the rates between
-states and the diagonal matrix Q of the exit rates, the probabilities of all states are
+A gamma distributed time is the sum of several exponential times (the *stages*) and one *mixture* of
+exponential times. A heavy-tailed time is a mixture alone. Let T be the matrix of the rates between
+states, and let Q be the diagonal matrix of the exit rates. Then the probabilities of all states are
 
     p = [r (r + Q - T)^-1]^stages  sum_j w_j r_j (r_j + Q - T)^-1 e_0,
 
 where r is the rate of the stages, w_j and r_j are the weight and the rate of node j of the mixture,
 and e_0 is 1 for the empty set and 0 otherwise. So every stage and every node needs one pass over
 the lattice of the set. All numbers in these passes are positive. The gradient needs the same passes
-backwards, with transposed matrices. All nodes of the mixture are computed in one vectorised pass.
+backwards, with transposed matrices. All nodes of the mixture are computed together in one
+vectorised pass.
 """
 
 import math
@@ -103,8 +104,8 @@ def stage_backward(a, b, q, Q, r, k):
 def collect_stage(time, ahead, a, v, scale, k):
     """Add the contributions of one stage to derivatives of p, the probability of the set.
 
-    ``ahead[c, R]`` is the derivative by the rate of the step R -> R + c, and ``time[R]`` is minus
-    the derivative by the exit rate of R, which is p times the mean time spent in R.
+    ``ahead[c, R]`` is the derivative by the rate of the step R -> R + c. ``time[R]`` is minus the
+    derivative by the exit rate of R. It equals p times the mean time spent in R.
     """
     for R in range(1 << k):
         weight = v[R] * scale
@@ -118,7 +119,7 @@ def collect_stage(time, ahead, a, v, scale, k):
 def collect_mixture(time, ahead, Y, A, shares, k):
     """Add the contributions of the mixture, as in `collect_stage`.
 
-    `shares` are the weights of the nodes times their rates.
+    `shares` are the weights of the nodes, each multiplied by the rate of the node.
     """
     lanes = shares.shape[0]
     part = np.empty(lanes)
@@ -159,7 +160,7 @@ def gather(G, time, ahead, q, terms, m, k, p):
 
 @kernel
 def evaluate_phases(tables, sets, chosen, sums, phases, want_gradient):
-    """Evaluate the sets `chosen` as `lattice.evaluate_block` does, for these `phases` of the time.
+    """Evaluate the sets `chosen` like `lattice.evaluate_block`, but for times with these `phases`.
 
     `phases` is a `PhaseTables`.
     """

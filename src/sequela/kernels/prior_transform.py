@@ -3,19 +3,19 @@
 An interaction is ``scale * h(z)``, where h maps a standard normal variable z to a variable with the
 shape of the prior (Laplace, Student t, ...). In the coordinates z, every prior is a standard normal
 distribution. So it has no kink at 0 and no heavy tails, which would disturb Hamiltonian
-trajectories. With a Laplace prior, steps of trajectories in z can be five times as long as in theta
-itself.
+trajectories. With a Laplace prior, the steps of trajectories can be five times as long in z as in
+theta itself.
 
-h is an odd function. It is given by values and slopes at equidistant nodes, and is cubic between
-them. For any nodes, h defines a proper prior, because the density of theta is the density of z
-divided by the slope.
+h is an odd function. It is given by its values and slopes at equidistant nodes, and it is a cubic
+function between them. Whatever the nodes are, h defines a proper prior, because the density of
+theta is the density of z divided by the slope.
 """
 
 import math
 
 from sequela.support.jit import helper
 
-# A theta with a larger entry is out of range: its posterior density is taken to be 0.
+# If theta has a larger entry, it is out of range: its posterior density is taken to be 0.
 LARGEST_THETA = 40.0
 
 
@@ -81,7 +81,7 @@ def shape_inverse(value, prior):
 def copy_entries(target, source):
     """Copy a square matrix entry by entry.
 
-    Numba would need five more seconds to compile an assignment of whole arrays.
+    An assignment of whole arrays would take Numba five more seconds to compile.
     """
     for i in range(source.shape[0]):
         for j in range(source.shape[1]):
@@ -117,7 +117,7 @@ def fill_theta(theta, slope, z, scale, prior):
 def interaction_coordinate(value, unit, prior):
     """Return the coordinate z of an interaction, and the log-density of its prior.
 
-    Constants that do not depend on the interaction or the scale are left out.
+    Constants that depend neither on the interaction nor on the scale are left out.
     """
     z = shape_inverse(value / unit, prior)
     _, slope = shape_value(z, prior)

@@ -1,22 +1,24 @@
 """The recursions of `lattice`: forward and backward weights over the subsets of one set.
 
 A state is split into low bits and high bits. The low bits are the position in a row. The lowest of
-the high bits are the number of the row in a tile, and the other high bits are the number of the
-tile. Names and arrays are those of `lattice`.
+the high bits are the number of the row in a tile. The other high bits are the number of the tile.
+Names and arrays are those of `lattice`.
 """
 
 import numpy as np
 
 from sequela.support.jit import helper
 
-# 2^6 doubles are a row of 512 bytes. It is long enough for vector instructions, and short enough
-# that a tile of rows and the tables stay in the first two caches. 5 and 7 bits were both slower.
+# A row has 2^6 doubles, which are 512 bytes. This is long enough for vector instructions, and short
+# enough that a tile of rows and the tables fit into the first two caches. 5 and 7 bits were both
+# slower.
 LOW_BITS = 6
 TILE_BITS = 5
 
 # ROW_ORDER[b] lists the rows of a tile of b bits, sorted by their number of items. The rows with i
-# items begin at LEVEL_BEGIN[b, i]. They do not depend on each other, so they are computed together.
-# This is faster, because inside one row nearly every state must wait for the previous result.
+# items begin at LEVEL_BEGIN[b, i]. These rows do not depend on each other, so they are computed
+# together. This is faster, because inside one row nearly every state must wait for the result of
+# another state.
 ROW_ORDER = np.zeros((TILE_BITS + 1, 1 << TILE_BITS), np.int64)
 LEVEL_BEGIN = np.zeros((TILE_BITS + 1, TILE_BITS + 2), np.int64)
 for _bits in range(TILE_BITS + 1):
@@ -30,14 +32,16 @@ def split_bits(k):
     """Return (low, tile, top), the numbers of bits for a row, for rows of a tile, and for tiles."""
     low = min(max(k, 3), LOW_BITS)
     if k == LOW_BITS + 1:
-        low = LOW_BITS - 1  # gives four rows, for which the matrix product is faster than for two
+        low = (
+            LOW_BITS - 1
+        )  # this gives four rows; with two rows, the matrix product would be slower
     tile = min(max(k - low, 0), TILE_BITS)
     return low, tile, max(k - low - tile, 0)
 
 
 @helper
 def tile_rates(h, base, table, rate, W, columns, count, k, first, top):
-    """Fill ``h[H, c]``, c < count, in tile `top`: base rates times the effects of the high items.
+    """Fill ``h[H, c]`` in tile `top`, for c < count: base rates times effects of the high items.
 
     The bits of the items from `first` on are the number of the tile. As in `high_table`, entries of
     items that are present in H are not set to 0.
@@ -60,11 +64,11 @@ def tile_rates(h, base, table, rate, W, columns, count, k, first, top):
 
 @helper
 def arrive(target, source, row, l, h, H, low, k, present):
-    """Add to row `target` the contributions of rows of `source` that differ in one high item.
+    """Add to row `target` the contributions of the rows of `source` that differ in one high item.
 
     In the forward recursion (`present` is 1), these are the rows that lack one of the high items of
-    this row. In the backward recursion (`present` is 0), they are the rows with one more high item.
-    Two items are added at a time, which halves the memory access to the target.
+    this row. In the backward recursion (`present` is 0), they are the rows that have one more high
+    item. Two items are added at a time, because this halves the memory access to the target.
     """
     width = target.shape[0]
     waiting = -1
@@ -95,7 +99,7 @@ def arrive(target, source, row, l, h, H, low, k, present):
 
 @helper
 def forward(F, I, h, base, table, l, rate, W, columns, k):
-    """Fill F: ``F(R) = I(R) * sum_c F(R - c) r_c(R - c)``, tiles in increasing order."""
+    """Fill F, from the first tile to the last: ``F(R) = I(R) * sum_c F(R - c) r_c(R - c)``."""
     low, tile, tops = split_bits(k)
     width = 1 << low
     rows = 1 << tile
@@ -119,9 +123,9 @@ def forward(F, I, h, base, table, l, rate, W, columns, k):
                 if row == 0:
                     f[0] = 1.0
                 arrive(f, F, row, l, h, H, low, k, present)
-            # Arrivals of low items stay inside a row. Compute eight states one by one; then add the
-            # finished half to the other half. So all bits but the lowest three use vectorised
-            # loops.
+            # Arrivals of low items stay inside a row. Compute eight states one by one. Then add the
+            # part that is finished to the part of equal length after it. So all bits except the
+            # lowest three use vectorised loops.
             for x in range(0, width, 8):
                 after = x + 8
                 b = 3
@@ -179,9 +183,10 @@ def forward(F, I, h, base, table, l, rate, W, columns, k):
 
 @helper
 def backward(T, I, h, base, table, l, rate, W, columns, k, need):
-    """Fill T, tiles in decreasing order: ``T(R) = I(R) * (end(R) + sum_c r_c(R) T(R + c))``.
+    """Fill T, from the last tile to the first; see below for the formula.
 
-    A sample may end in the states that have all bits of `need`: end(R) is 1 there and 0 elsewhere.
+    ``T(R) = I(R) * (end(R) + sum_c r_c(R) T(R + c))``. A sample may end in the states that have all
+    bits of `need`: end(R) is 1 in these states and 0 elsewhere.
     """
     low, tile, tops = split_bits(k)
     width = 1 << low

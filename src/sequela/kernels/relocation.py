@@ -1,16 +1,16 @@
 """Sample orders of a large set by relocating small random blocks of items.
 
-In each step, `block` items of S are free, and the others (the chain) keep their relative order. A
-state is (a, X): the first a items of the chain and the subset X of the free items are present.
-There are (k - block + 1) * 2^block states. The recursions are the same as on the full lattice.
-Given the chain, they give an exact draw of the places of the free items, and the exact expectation
-of the gradient over these places (Rao-Blackwell).
+In each step, `block` items of S are free. The other items (the chain) keep their relative order. In
+a state (a, X), the first a items of the chain and the subset X of the free items are present. There
+are (k - block + 1) * 2^block states. The recursions are the same as on the full lattice. Given the
+chain, they give an exact draw of the places of the free items, and the exact expectation of the
+gradient over these places (Rao-Blackwell).
 
 Rates factorise as on the lattice, ``r_c(a, X) = h[a, c] l[c, X]``, where h depends on the chain. A
 column is *moving* if an item of S has an effect on it, and *steady* otherwise. In a large set of a
-sparse model most columns are steady. The forward pass and the draw need tables of the moving
-columns only. One more row of ones stands for all steady columns. A sweep divides the items into
-random blocks and relocates every item once.
+sparse model, most columns are steady. The forward pass and the draw need tables of the moving
+columns only. One additional row of ones stands for all steady columns. A sweep divides the items
+into random blocks, and relocates every item once.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ def shuffle(order, rng):
 
 @helper
 def free_tables(l, lT, free, size, Wc, own, m):
-    """Fill ``l[c, X]`` and its transpose: the factor of the rate of c if the items X are present.
+    """Fill ``l[c, X]`` and its transpose: the factor by which the items X change the rate of c.
 
     ``own[i]`` is the column of item i itself. The rate of this column is 0 once i is present.
     """
@@ -67,7 +67,7 @@ def chain_rates(h, chain, length, Wc, own, rate, m):
 
 @helper
 def step_rates(next_rate, free_rate, h, chain, length, free, size, own, rate, moving):
-    """Fill the rates of the steps, without the effects of the free items.
+    """Fill the rates of the steps, without the effects of the free items on them.
 
     ``next_rate[a]`` is the rate of item a of the chain in row a, and ``free_rate[a, b]`` the rate
     of free item b in row a.
@@ -83,10 +83,10 @@ def step_rates(next_rate, free_rate, h, chain, length, free, size, own, rate, mo
 
 @helper
 def forward(F, I, scale, next_rate, free_rate, l, chain, length, free, size, own):
-    """Fill F over (a, X); row a + 1 is divided by ``scale[a]``, the largest entry of row a.
+    """Fill F for all states (a, X); row a + 1 is divided by ``scale[a]``, the maximum of row a.
 
-    Inside a row, four states are computed one by one. Then the finished half is added to the other
-    half, as on the lattice.
+    Inside a row, four states are computed one by one. Then the part that is finished is added to
+    the part of equal length after it, as on the lattice.
     """
     full = 1 << size
     l0 = l[own[free[0]]]
@@ -134,7 +134,7 @@ def forward(F, I, scale, next_rate, free_rate, l, chain, length, free, size, own
 
 @helper
 def backward(T, F, I, scale, next_rate, free_rate, l, chain, length, free, size, own):
-    """Fill T such that F * T is the posterior mean time spent in each state."""
+    """Fill T so that F * T is the posterior mean time spent in each state."""
     full = 1 << size
     for a in range(length, -1, -1):
         t = T[a]
@@ -158,7 +158,7 @@ def backward(T, F, I, scale, next_rate, free_rate, l, chain, length, free, size,
 
 @helper
 def draw(order, F, scale, next_rate, free_rate, l, chain, length, free, size, own, rng):
-    """Draw the places of the free items given the chain, backwards from the full set."""
+    """Draw the places of the free items given the chain, going backwards from the full set."""
     a = length
     X = (1 << size) - 1
     for place in range(length + size - 1, -1, -1):
@@ -196,9 +196,9 @@ def draw(order, F, scale, next_rate, free_rate, l, chain, length, free, size, ow
 
 @helper
 def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m, k):
-    """Add to G the expected gradient over the places of the free items.
+    """Add to G the expectation of the gradient over the places of the free items.
 
-    G has the layout of `lattice.gradient`. The tables h, l and lT must have all columns.
+    G has the axes of G in `lattice.gradient`. The tables h, l and lT must have all columns.
     """
     full = 1 << size
     zero = m - m
@@ -241,7 +241,8 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m
                 g = F[a, X] * (r * l[c, X]) * T[a + 1, X]
                 U[a, c] += g
                 V[X, c] += g
-    # An item of the chain is present in all later rows, so add up the rows from the end.
+    # An item of the chain is present in all later rows. So add up the rows, beginning with the
+    # last.
     for a in range(length, 0, -1):
         u = U[a]
         before = U[a - 1]
@@ -263,7 +264,7 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m
 def mean_holding_times(I, h, l, chain, length, free, size, own, rate, moving, rest, stop_rate):
     """Fill ``I[a, X]``, the mean time in the state (a, X), which is 1 / exit rate.
 
-    The exit rate is the sum over the moving columns and the steady items that are absent, plus
+    The exit rate is the sum of the rates of the moving columns and of the absent steady items, plus
     `rest` and `stop_rate`.
     """
     full = 1 << size
@@ -318,7 +319,7 @@ def moving_columns(moving, own, Wc):
 def choose_block(free, chain, order, partition, start, is_free):
     """Choose the free items: those of `partition` from `start` on; fill the chain with the others.
 
-    At the end of `partition`, the choice continues at its beginning.
+    If the end of `partition` is reached, the choice continues at its beginning.
     """
     k = order.shape[0]
     size = free.shape[0]
@@ -338,10 +339,10 @@ def choose_block(free, chain, order, partition, start, is_free):
 def relocate(G, kept, order, columns, block, burn_in, sweeps, every, rng):
     """Run `burn_in` and then `sweeps` sweeps from `order`; return the number of terms added to G.
 
-    `order` holds at least two columns (positions in the set) and is changed to the last order.
+    `order` contains at least two columns (positions in the set). It is changed to the last order.
     `columns` are `SetColumns`. After the burn-in, one of every `every` blocks adds the conditional
-    expectation of the gradient to G, which has the layout of `lattice.gradient`. If `kept` has
-    rows, row i receives the order after sweep i (the burn-in is not counted).
+    expectation of the gradient to G. G has the axes of `lattice.gradient`. If `kept` has rows, row
+    i receives the order after sweep i (the burn-in is not counted).
     """
     Wc = columns.Wc
     rate = columns.rate

@@ -1,9 +1,9 @@
 """Importance weights of orders that were drawn at one theta, for another theta nearby.
 
-The mean of p(order; theta) / p(order; theta_0) over orders drawn at theta_0 is an estimate of
-p(S; theta) / p(S; theta_0), and a smooth function of theta. An optimiser can use the logarithm of
-this estimate and its gradient until orders are drawn again. Until then, repeated evaluations
-contain no new noise.
+The mean of p(order; theta) / p(order; theta_0) over orders drawn at theta_0 is an estimate of p(S;
+theta) / p(S; theta_0), and it is a smooth function of theta. An optimiser can use the logarithm of
+this estimate and its gradient, until orders are drawn again. In between, repeated evaluations at
+the same theta give the same value.
 """
 
 import numpy as np

@@ -18,8 +18,8 @@ TIMED = 2  # observed at a known time, section 4.2
 def sequence_gradient(gradient, theta, sequence, kind, t, stop_rate, want_gradient, weight):
     """Return log p of `sequence`; add `weight` times its gradient to `gradient`.
 
-    All rates are stored as logarithms, so that no theta is out of range. `kind` TIMED is an
-    exception: it gives NaN if an exit rate is out of range.
+    All rates are stored as logarithms, so that any theta is possible. There is one exception: if
+    `kind` is TIMED, the result is NaN if an exit rate is too large for a double.
     """
     n = theta.shape[0]
     k = sequence.shape[0]
@@ -50,7 +50,7 @@ def sequence_gradient(gradient, theta, sequence, kind, t, stop_rate, want_gradie
                 log_rates[a + 1, j] = log_rates[a, j] + (0.0 if i == j else theta[i, j])
     if kind == TIMED:
         for a in range(k + 1):
-            # Here exit rates are not logarithms; return NaN if they are out of range.
+            # Here exit rates are not logarithms. If they are too large for a double, return NaN.
             if largest[a] > LARGEST_LOG_RATE:
                 return np.nan
             # The exit rate is 0 if all items are present.
@@ -68,8 +68,9 @@ def sequence_gradient(gradient, theta, sequence, kind, t, stop_rate, want_gradie
         if kind == MARGINAL:
             log_p += math.log(stop_rate)
     if want_gradient:
-        # Go backwards. For every item j, `later` holds the sum of the contributions of state a and
-        # of all later states. An item that is present from state a on affects exactly these states.
+        # Go backwards. For every item j, `later` contains the sum of the contributions of state a
+        # and of all later states. If an item is present from state a on, it affects exactly these
+        # states.
         later = np.zeros(n)
         for a in range(k, -1, -1):
             if a < k:

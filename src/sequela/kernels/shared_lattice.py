@@ -6,13 +6,13 @@ The probability of being observed in a state is the same for all samples:
     P(R) = stop rate * time(R),
 
 where time(R) is the expected time in R before the observation. So every subset of an observed set
-is evaluated once, although it may belong to the lattices of many sets. Sets of real data have many
-subsets in common: the union often has at most a third of the states of all lattices together.
+is evaluated only once, although it may belong to the lattices of many sets. Sets of real data have
+many subsets in common: often the union has at most a third as many states as all lattices together.
 
-States are in the order of their bit masks. This is the order of a depth-first walk through a tree
-in which the parent of a state is the state without its lowest item. So a stack with the rates of
-the states between the empty set and the current state is enough to compute the rates of the next
-state, by one product per item.
+States are sorted by their bit masks. This is also the sequence of a depth-first walk through a tree
+in which the parent of a state is the state without its lowest item. Only a stack is needed: it
+contains the rates of the states between the empty set and the current state. From it, the rates of
+the next state are computed by one product per item.
 """
 
 import math
@@ -33,7 +33,7 @@ def padded_width(n):
 
 @helper
 def padded_rates(theta, width, depths):
-    """Return two flat arrays: a stack of rates, of which row 0 has the base rates, and the factors.
+    """Return two flat arrays: a stack of rates, whose row 0 has the base rates, and the factors.
 
     The factor of an item on itself is 0, because an item that is present does not arrive again.
     """
@@ -50,10 +50,10 @@ def padded_rates(theta, width, depths):
 
 @helper
 def multiply(rates, depth, factors, item, width):
-    """Fill the row of rates at a depth: the row above it times the factors of an item.
+    """Fill the row of rates at a depth: the rates of the row above it times the factors of an item.
 
-    Arrays are flat, and rows are given by their offsets, because making views of rows would take
-    more time than the arithmetic.
+    Arrays are flat, and rows are given by their offsets. Making views of rows would take more time
+    than the arithmetic.
     """
     to = np.uintp(depth * width)
     above = np.uintp((depth - 1) * width)
@@ -89,9 +89,9 @@ def row_sum(rates, depth, width):
 
 @helper
 def forward(times, holding, rates, factors, lattice, stop_rate, width):
-    """Fill the expected time in each state, and 1 / (the rate at which it is left).
+    """Fill the expected time in each state, and 1 / (the exit rate of the state).
 
-    The first row of `rates` has the base rates; the other rows are used as a stack.
+    The first row of `rates` contains the base rates. The other rows are used as a stack.
     """
     states = times.shape[0]
     for s in range(states):
@@ -112,10 +112,10 @@ def forward(times, holding, rates, factors, lattice, stop_rate, width):
 
 @helper
 def close_state(total, to, below, row, rates, flow, width):
-    """Add the sums of a state and the states below it to the row of its item and to its parent.
+    """Add the sums of a state, and of the states below it, to its item's row and to its parent.
 
-    Four entries are read before any entry is written. Otherwise the compiler, which cannot know
-    that the rows do not overlap, would not use vectors.
+    Four entries are read before any entry is written. Otherwise the compiler would use no vectors,
+    because it cannot know that the rows do not overlap.
     """
     w = np.uintp(width)
     first = np.uintp(row)
@@ -153,14 +153,14 @@ def close_state(total, to, below, row, rates, flow, width):
 
 @helper
 def backward(collected, times, holding, rates, factors, lattice, absence):
-    """Fill ``collected[i, j]``: the derivative of the log-likelihood by the effect of i on j.
+    """Fill ``collected[i, j]`` with the derivative of the log-likelihood by the effect of i on j.
 
-    The last row holds the derivatives by the log base rates. A derivative is the expected number of
-    arrivals of j while i is present, minus the expected integral of the rate of j over this time.
-    With `absence` = 0 the integral is left out (use 1 for the derivative).
+    The last row contains the derivatives by the log base rates. A derivative is the expected number
+    of arrivals of j while i is present, minus the expected integral of the rate of j over this
+    time. For the derivative, `absence` must be 1. If it is 0, the integral is left out.
 
     When the walk leaves a state, the sums of this state and of the states below it in the tree are
-    added to the row of its lowest item and to its parent.
+    added to the row of its lowest item, and to its parent.
     """
     states = times.shape[0]
     n = collected.shape[0] - 1
@@ -173,7 +173,7 @@ def backward(collected, times, holding, rates, factors, lattice, absence):
     for s in range(states - 1, -1, -1):
         depth = lattice.size[s]
         if depth >= filled and s + 1 < states:
-            # The rates of this state and of some of its parents are not on the stack.
+            # The stack does not contain the rates of this state and of some of its parents.
             t = s
             for d in range(depth, filled - 1, -1):
                 chain[d] = lattice.item[t]
@@ -182,8 +182,8 @@ def backward(collected, times, holding, rates, factors, lattice, absence):
                 multiply(rates, d, factors, chain[d], width)
         filled = depth
         row = np.uintp(depth * width)
-        # The sums of a state go to the row after that of its parent. The first row of `below`
-        # would belong to the parent of the empty set, and is not used.
+        # The sums of a state go to the row after that of its parent. The first row of `below` is
+        # not used, because it would belong to the parent of the empty set.
         here = row + np.uintp(width)
         time = times[s]
         gain = lattice.samples[s] / time if lattice.samples[s] > 0.0 else 0.0
@@ -203,9 +203,9 @@ def backward(collected, times, holding, rates, factors, lattice, absence):
 
 @helper
 def shared_log_likelihood(theta, lattice, stop_rate, collected, want_gradient, absence):
-    """Return the log-likelihood of all samples on the lattice; NaN or -inf if out of range.
+    """Return the log-likelihood of all samples on the lattice; NaN or -inf if rates are too large.
 
-    If `want_gradient`, `collected` is filled as `backward` says.
+    If `want_gradient` is true, `collected` is filled as described in `backward`.
     """
     width = collected.shape[1]
     rates, factors = padded_rates(theta, width, lattice.largest + 1)

@@ -1,12 +1,12 @@
 """Draw sequences from a model by Algorithm 1, with its stopping rule corrected.
 
-The current rates are one vector. An arrival multiplies it by one row of effects (0 for the item
-itself, so the rates of present items stay 0). This takes O(n) operations per step. The vector is
-padded to whole blocks, and the sum of each block is stored. So the search for the item that arrives
-reads n / WIDTH + WIDTH numbers instead of n.
+The current rates are one vector. An arrival multiplies it by one row of effects. The effect of an
+item on itself is 0, so the rates of present items stay 0. This takes O(n) operations per step. The
+vector is padded to whole blocks, and the sum of each block is stored. So the search for the item
+that arrives reads n / WIDTH + WIDTH numbers, not n.
 
-If products of rates could leave the range of a double, `base` and `effects` hold logarithms. The
-stored rates are then divided by the largest rate.
+If products of rates could be too large or too small for a double, `base` and `effects` contain
+logarithms. The stored rates are then divided by the largest rate.
 """
 
 import math
@@ -15,7 +15,7 @@ import numpy as np
 
 from sequela.support.jit import helper, kernel
 
-WIDTH = 16  # 8 and 32 were slower in measurements with 100 and 1,000 items
+WIDTH = 16  # 8 and 32 were slower when this was measured with 100 and with 1,000 items
 
 LARGEST = np.finfo(np.float64).max
 
@@ -35,7 +35,7 @@ def sum_blocks(rates, sums):
 
 @helper
 def multiply(rates, row, sums):
-    """Multiply `rates` by the effects in `row`; then fill and return sums as `sum_blocks` does."""
+    """Multiply `rates` by the effects in `row`; fill `sums` and return them like `sum_blocks`."""
     total = 0.0
     for b in range(sums.shape[0]):
         part = 0.0
@@ -49,10 +49,10 @@ def multiply(rates, row, sums):
 
 @helper
 def rescale(logs, rates):
-    """Fill `rates`, from their logarithms, divided by the largest rate; return 1 / largest rate.
+    """Fill `rates` with rates divided by the largest rate, given their logarithms; return a factor.
 
-    The returned number may be out of the range of a double: 0 (arrivals take no time) or infinity
-    (no item arrives any more).
+    The factor is 1 / (largest rate). It may be out of the range of a double: 0 (arrivals take no
+    time) or infinity (no item arrives any more).
     """
     shift = logs[0]
     for j in range(logs.shape[0]):
@@ -67,8 +67,8 @@ def choose(rates, sums, target):
     """Return the item at which the cumulative sum of the rates exceeds `target`.
 
     The sums of blocks are rounded differently from those of single rates, so `target` may be beyond
-    the end of its block or of all blocks. Then the last item with a positive rate is returned. An
-    item with rate 0 is never returned if any rate is positive.
+    the end of its block or of all blocks. In this case, the last item with a positive rate is
+    returned. An item with rate 0 is never returned if any rate is positive.
     """
     block = 0
     inside = 0.0
@@ -95,8 +95,8 @@ def simulate(base, effects, in_logs, stop_rate, first, sizes, observed, sequence
 
     The sequences are concatenated in `sequence` and `arrivals`, which must have at least n entries.
     `sizes[s]` and `observed[s]` receive the length and the observation time of sequence s. If
-    `stop_rate` is 0, `observed` already holds the times. Return the number of the next sequence to
-    draw, and the number of filled entries.
+    `stop_rate` is 0, `observed` already contains the times. Return the number of the next sequence
+    to draw, and the number of entries that were filled.
     """
     n, padded = effects.shape
     logs = np.empty(padded)
@@ -122,7 +122,7 @@ def simulate(base, effects, in_logs, stop_rate, first, sizes, observed, sequence
         k = 0
         while k < n:
             now += rng.standard_exponential() * slowness / total
-            # Written this way, an infinite or NaN waiting time also ends the sequence.
+            # This form of the test also ends the sequence if the waiting time is infinite or NaN.
             if not now < end:
                 break
             item = choose(rates, sums, rng.random() * total)

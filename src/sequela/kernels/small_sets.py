@@ -1,10 +1,10 @@
 """The recursions of `lattice` for sets of at most six items, whose lattice is one row.
 
-Most data consist of such sets. With one row, rates need not be split into high and low items, and
+Most data consist of such sets. With one row, rates need not be split into high and low items. So
 there is less preparation, which takes most of the time for a small set. ``q[c, R]`` is the rate of
-column c in state R, including the base rate. It is 0 if column c is in R, and in states that a set
-of fewer than three items does not have (a row has at least eight states). Other names are those of
-`lattice`.
+column c in state R, including the base rate. It is 0 if column c is in R. It is also 0 in states
+that do not exist, because a row has at least eight states even if a set has fewer than three items.
+Other names are those of `lattice`.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from sequela.support.jit import helper
 
 @helper
 def row_rates(q, rate, W, columns, m, k, bits):
-    """Fill ``q[c, R]`` for all columns; entry R + 2^b is entry R times one factor."""
+    """Fill ``q[c, R]`` for all columns; the entry of R + 2^b is the entry of R times one factor."""
     for c in range(m):
         row = q[c]
         j = columns[c]
@@ -48,7 +48,7 @@ def row_rates(q, rate, W, columns, m, k, bits):
 
 @helper
 def row_holding_times(inverse, q, m, width, constant):
-    """Fill ``I[R] = 1 / (constant + the rates of all columns)``."""
+    """Fill ``I[R]`` with 1 / (constant + the sum of the rates of all columns)."""
     for x in range(width):
         inverse[x] = constant
     for c in range(m):
@@ -63,8 +63,8 @@ def row_holding_times(inverse, q, m, width, constant):
 def row_forward(f, inverse, q, width):
     """Fill F: ``F(R) = I(R) * sum_c F(R - c) q_c(R - c)``, eight states at a time.
 
-    The finished half is added to the other half. So all bits but the lowest three use vectorised
-    loops.
+    The part that is finished is added to the part of equal length after it. So all bits except the
+    lowest three use vectorised loops.
     """
     q0 = q[0]
     q1 = q[1]
@@ -106,7 +106,8 @@ def row_forward(f, inverse, q, width):
 def row_backward(t, inverse, q, width, last, need):
     """Fill T: ``T(R) = I(R) * (end(R) + sum_c q_c(R) T(R + c))``, where `last` is the state S.
 
-    end(R) is 1 in the states with all bits of `need`, in which a sample may end, and 0 elsewhere.
+    end(R) is 1 in the states with all bits of `need`, because a sample may end in them, and 0
+    elsewhere.
     """
     q0 = q[0]
     q1 = q[1]
@@ -151,7 +152,8 @@ def fold(G, column, v, k, bits):
 
     ``G[k, column]`` is set to the sum of all entries. The entries of the upper half are those with
     the highest bit, so their sum is the result for this bit. The upper half is then added to the
-    lower half, and the same is done for the next bit. Independent sums are computed together.
+    lower half, and the same is done for the next bit. Sums that do not depend on each other are
+    computed together.
     """
     for b in range(bits - 1, 2, -1):
         half = 1 << b
@@ -186,9 +188,9 @@ def fold(G, column, v, k, bits):
 def row_gradient(G, F, T, total, scratch, q, m, k, bits):
     """Fill G as `lattice.gradient` does, one column after the other.
 
-    T must be followed by half a row of finite numbers. In a state that has item c, the code reads T
-    at another state or beyond the end for the step of c. The rate of this step is 0, so the value
-    does not matter.
+    T must be followed by half a row of finite numbers. For the step of c in a state that already
+    has item c, the code reads T at another state or beyond the end. The rate of this step is 0, so
+    the value does not matter.
     """
     width = 1 << bits
     scale = 1.0 / total

@@ -5,8 +5,8 @@ If the component leaves state R at the rate q(R), the transform of its probabili
     T_z(R) = (sum over b in R of r_b(R - b) T_z(R - b)) / (z + q(R)),
 
 where the sum is 1 for the empty state. The transform is computed for all nodes z of a path in the
-complex plane at the same time. Real and imaginary parts are separate arrays, so that the compiler
-can vectorise the loops.
+complex plane together. Real and imaginary parts are separate arrays, so that the compiler can
+vectorise the loops.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ def divide(re, im, z_re, z_im, q):
 
 @kernel
 def transform_forward(T, rates, exits, z, k):
-    """Fill ``T[0, R, m]`` and ``T[1, R, m]``: real and imaginary part at the node m.
+    """Fill ``T[0, R, m]`` and ``T[1, R, m]``, the real and the imaginary part at the node m.
 
     ``z[0]`` and ``z[1]`` are the real and imaginary parts of the nodes. `rates` and `exits` are
     those of `components.subset_rates`.
@@ -56,15 +56,16 @@ def transform_forward(T, rates, exits, z, k):
 
 @kernel
 def transform_gradient(G, T, rates, exits, z, weights, k):
-    """Fill G, the derivative of the real part of the sum over m of weights[m] T[full, m].
+    """Fill G, the derivatives of the real part of the sum over m of weights[m] T[full, m].
 
-    ``G[b, c]`` is the derivative by the effect of item b on column c, and ``G[k, c]`` by the log
-    base rate of column c. ``weights[0]`` and ``weights[1]`` are real and imaginary parts.
+    ``G[b, c]`` is the derivative by the effect of item b on column c, and ``G[k, c]`` is the
+    derivative by the log base rate of column c. ``weights[0]`` and ``weights[1]`` are the real and
+    the imaginary parts.
     """
     nodes = z.shape[1]
     columns = rates.shape[1]
     full = (1 << k) - 1
-    # Each row holds the real parts of all nodes, and then the imaginary parts.
+    # Each row contains the real parts of all nodes, and then their imaginary parts.
     L = np.empty((1 << k, 2 * nodes))
     here = np.empty(2 * nodes)
     steps = np.empty(columns)
@@ -85,7 +86,8 @@ def transform_gradient(G, T, rates, exits, z, weights, k):
                     re[m] += r * after[m]
                     im[m] += r * after[nodes + m]
         divide(re, im, z[0], z[1], exits[R])
-        # The real part of a product is a scalar product if one imaginary part changes its sign.
+        # The real part of a product is a scalar product in which one imaginary part has changed its
+        # sign.
         for m in range(nodes):
             here[m] = T[0, R, m]
             here[nodes + m] = -T[1, R, m]

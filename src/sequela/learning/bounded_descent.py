@@ -1,6 +1,6 @@
-"""Minimise a smooth, well-scaled function within bounds by projected L-BFGS.
+"""Minimise a smooth function of well-scaled parameters within bounds, by projected L-BFGS.
 
-SciPy has such a minimiser, but loading SciPy takes several times as long as a fit of 20 items.
+SciPy has such a minimiser, but importing SciPy takes several times as long as a fit of 20 items.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Descent", "minimise"]
 
-_PAIRS = 10  # number of steps that the L-BFGS memory keeps, with their changes of the gradient
+_PAIRS = 10  # number of recent steps that L-BFGS remembers, with their changes of the gradient
 _ARMIJO = 1e-4
 _SHORTEST = 1e-10
 _LEAST_CURVATURE = 1e-10
@@ -57,7 +57,7 @@ def minimise(
     Parameters
     ----------
     loss : callable
-        Returns the value and the gradient. The second derivatives should be about 1.
+        Returns the value and the gradient. The second derivatives should be of order 1.
     start : array
         The first point, within the bounds.
     low, high : array
@@ -82,13 +82,15 @@ def minimise(
         if np.abs(slope).max(initial=0.0) <= tol:
             break
         direction = np.where(slope != 0.0, -_times_inverse(slope, pairs), 0.0)
-        if direction @ slope >= 0.0:  # the stored pairs are out of date: the active bounds changed
+        if (
+            direction @ slope >= 0.0
+        ):  # the remembered steps no longer apply: the active bounds changed
             pairs.clear()
             direction = -slope
         found = _search(loss, (x, value, gradient), direction, (low, high))
         if found is None:
             if not pairs:
-                break  # no lower value can be found because of rounding errors
+                break  # because of rounding errors, no lower value can be found
             pairs.clear()
             continue
         step, change = found[0] - x, found[2] - gradient
@@ -101,7 +103,7 @@ def minimise(
 
 
 def _projected(x: Vector, gradient: Vector, low: Vector, high: Vector) -> Vector:
-    """Return the gradient, but 0 for entries whose descent step would cross a bound."""
+    """Return the gradient, with 0 for each entry whose descent step would cross a bound."""
     held = ((x <= low) & (gradient > 0.0)) | ((x >= high) & (gradient < 0.0))
     return np.where(held, 0.0, gradient)
 

@@ -1,16 +1,17 @@
 """Minimise many similar smooth functions by quasi-Newton steps that share one estimated Hessian.
 
-A profile of an order needs hundreds of fits that differ little. From one fit to the next only the
-target of the order changes, or the pair of items, or a few interactions become free. All fits have
-the same log-likelihood. Therefore one estimate of its Hessian is kept from fit to fit, and every
-step improves it (BFGS, damped as by Powell 1978). A part with a known Hessian (`Quadratic`) is
-added exactly, such as a prior, or a spring that pulls the order to its target.
+A profile of an order needs hundreds of fits that differ little. From one fit to the next, only the
+target of the order changes, or the pair of items, or a few more interactions become free. All fits
+have the same log-likelihood. Therefore one estimate of its Hessian is kept from fit to fit, and
+every step improves it (BFGS, damped as by Powell 1978). A part of the function whose Hessian is
+known (`Quadratic`) is added exactly. Examples are a prior, or a spring that pulls the order to its
+target.
 
-A fit ends when one more step would improve the function by less than a tolerance. The tolerance is
-in units of the function, because profiles compare values. A small gradient alone would not be
-enough: along directions that the data hardly determine, the value can still be far from its
-optimum. The gradient must be small as well, because the predicted improvement is too small if the
-estimated Hessian is too large.
+A fit ends when one more step is predicted to improve the function by less than a tolerance. The
+tolerance is in units of the function, because profiles compare values. A small gradient alone would
+not be enough: along directions that the data hardly determine, the value can still be far from its
+optimum. A small predicted improvement alone would not be enough either, because the prediction is
+too small if the estimated Hessian is too large. Therefore the gradient must be small as well.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CarriedNewton", "Found", "Quadratic"]
 
-# After damping, the curvature along a step is at least this share of the curvature along the same
-# step in the old estimate.
+# After damping, the curvature along a step is at least this share of the curvature that the old
+# estimate has along this step.
 _DAMPING = 0.2
 _SUFFICIENT = 1e-4
 _SHORTEST = 1e-6
@@ -59,7 +60,7 @@ class Found:
     value : float
         The value of the whole function at `x`.
     left : float
-        How much one more step is predicted to improve the function.
+        The predicted improvement of the function by one more step.
     evaluations : int
         Number of evaluations of `loss`, the part without a known Hessian.
     """
@@ -71,12 +72,12 @@ class Found:
 
 
 class CarriedNewton:
-    """An estimated Hessian that is kept between minimisations, which use and improve it.
+    """An estimated Hessian that is kept between minimisations. They use it and improve it.
 
     Parameters
     ----------
     information : array
-        First estimate of the diagonal of the Hessian, for all parameters.
+        The first estimate of the diagonal of the Hessian, with one entry for every parameter.
 
     Examples
     --------
@@ -115,7 +116,7 @@ class CarriedNewton:
         ----------
         loss : callable
             Returns the value and the gradient of the part without a known Hessian. The value is
-            infinite where the parameters are out of range.
+            infinite if the parameters are out of range.
         known : Quadratic
             The part with a known Hessian.
         places : array of int
@@ -172,7 +173,8 @@ class CarriedNewton:
     def _on(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the estimated Hessian of the parameters at `places`.
 
-        Parameters that were not free in the last fit have their first, diagonal estimate.
+        Parameters that were not free in the previous fit have their first estimate, which is
+        diagonal.
         """
         hessian = np.diag(self._information[places])
         both, here, there = np.intersect1d(
@@ -193,7 +195,7 @@ def _update(
     if not expected > 0.0:
         return
     if actual < _DAMPING * expected:
-        # Powell's damping: the loss is not convex, but the estimate stays positive definite.
+        # Powell's damping keeps the estimate positive definite, although the loss is not convex.
         share = (1.0 - _DAMPING) * expected / (expected - actual)
         change = share * change + (1.0 - share) * image
         actual = float(step @ change)

@@ -130,7 +130,7 @@ def fingerprint(data: Dataset) -> str:
     digest.update(json.dumps([list(data.items), list(data.samples)]).encode())
     digest.update(np.packbits(data.values, axis=1).tobytes())
     digest.update(b"" if data.times is None else np.ascontiguousarray(data.times).tobytes())
-    # Add nothing for complete data, so that the checksums in files of earlier versions stay valid.
+    # For complete data, add nothing. So the checksums in files of earlier versions stay valid.
     if data.missing is not None:
         digest.update(b"missing" + np.packbits(data.missing, axis=1).tobytes())
     if data.orders is not None:
@@ -141,7 +141,7 @@ def fingerprint(data: Dataset) -> str:
 
 
 def check_place(path: str | os.PathLike[str]) -> None:
-    """Raise an error if no checkpoint can be written to `path`; a fit calls this when it begins."""
+    """Raise an error if no checkpoint can be written to `path`. A fit begins with this check."""
     try:
         place = Path(path)
     except TypeError:
@@ -171,7 +171,7 @@ def _damaged(path: str | os.PathLike[str], reason: str) -> InputError:
 
 @dataclass(frozen=True)
 class Running:
-    """An unfinished start: the state of its solver, its info and its history.
+    """A start that has not ended: the state of its solver, its info and its history.
 
     Attributes
     ----------
@@ -182,7 +182,7 @@ class Running:
     info : Info
         The progress so far.
     phase : int
-        The phase of the paper's solver: 0 for base rates alone, 1 for all entries.
+        The phase of the paper's solver: 0 while only base rates are learned, 1 for all entries.
     history : list of tuples
         All iterations before the current one.
     """
@@ -212,7 +212,7 @@ class Running:
                 arrays[f.name] = value
             else:
                 numbers[f.name] = value
-        # Leave out the current iteration: it is recorded again when the solver continues.
+        # Leave out the current iteration, because the solver records it again when it continues.
         return cls(arrays, numbers, info, phase, history[:-1])
 
     def newton(self) -> tuple[NewtonState, Info]:
@@ -237,7 +237,7 @@ class Checkpoint:
     every : float
         Seconds between two writes during a start.
     data, options : Dataset, FitOptions
-        The data and options of the fit. A checkpoint of other data or options is refused.
+        The data and options of the fit. If a checkpoint has other data or options, it is an error.
     """
 
     def __init__(
@@ -263,7 +263,7 @@ class Checkpoint:
         running: Running | None = None,
         objective: Objective | None = None,
     ) -> None:
-        """Write the finished starts and, if a start is running, its state and drawn orders."""
+        """Write the finished starts and, if a start is running, also its state and drawn orders."""
         if self.path is None:
             return
         meta: dict[str, Any] = {
@@ -288,9 +288,9 @@ class Checkpoint:
         self._saved = time.monotonic()
 
     def load(self, objective: Objective) -> tuple[list[Start], Running | None]:
-        """Return the finished starts and the unfinished start.
+        """Return the finished starts, and the start that has not ended.
 
-        The drawn orders of the unfinished start are put into `objective`.
+        The drawn orders of the start that has not ended are put into `objective`.
         """
         if self.path is None:
             return [], None
@@ -314,7 +314,7 @@ class Checkpoint:
 
 
 def _identity(data: Dataset, options: FitOptions) -> dict[str, Any]:
-    """Return the checksum of the data, and the options in the form in which JSON restores them."""
+    """Return the checksum of the data, and the options as JSON would restore them."""
     chosen = {f.name: getattr(options, f.name) for f in fields(options)}
     chosen["budget"] = asdict(options.budget)
     chosen["observation"] = options.observation.to_json()
@@ -389,7 +389,7 @@ def _array(
 
 
 def _demand_fields(kind: type[NewtonState | AdaGradState | Info], found: dict[str, Any]) -> None:
-    """Raise a KeyError if a field is missing: a default value would change the rest of the fit."""
+    """Raise a KeyError if a field is missing. A default value would change the rest of the fit."""
     wrong = {f.name for f in fields(kind)} ^ found.keys()
     if wrong:
         raise KeyError(", ".join(sorted(wrong)))
@@ -398,10 +398,11 @@ def _demand_fields(kind: type[NewtonState | AdaGradState | Info], found: dict[st
 def _write(
     path: str | os.PathLike[str], meta: dict[str, Any], arrays: dict[str, NDArray[Any]]
 ) -> None:
-    """Write a checkpoint; the previous file is replaced only after the new one is complete."""
+    """Write a checkpoint. The previous file is replaced only after the new one is complete."""
     header = json.dumps({"format": _FORMAT, "version": _VERSION, **meta})
     with replacing(path) as file:
-        # NumPy would pickle arrays of objects. There are none here, and reading refuses them.
+        # NumPy would store arrays of objects as pickles. There are no such arrays here, and `_read`
+        # refuses them.
         content: dict[str, Any] = {"meta": np.array(header), **arrays}
         content[_CHECKSUM] = np.array(_checksum(content))
         np.savez(file, **content)
@@ -433,7 +434,7 @@ class _Seed:
 
 
 def _difference(found: Any, expected: Any) -> str:
-    """Describe how two entries differ; for options, name only those that differ."""
+    """Describe how two entries differ. For options, name only those that differ."""
     if isinstance(found, dict) and isinstance(expected, dict):
         names = [n for n in {**expected, **found} if found.get(n) != expected.get(n)]
         return "differ: " + ", ".join(
@@ -452,8 +453,7 @@ def _read(
         return None
     except OSError as error:
         raise _damaged(path, str(error.strerror or error)) from None
-    # Check the first bytes here, because NumPy would report any file that is not a zip file as a
-    # pickle.
+    # Check the first bytes here. NumPy would take any file that is not a zip file for a pickle.
     if not content.startswith(b"PK\x03\x04"):
         raise _damaged(path, "it does not begin like a checkpoint")
     try:

@@ -37,12 +37,12 @@ __all__ = ["SetChainCV"]
 
 
 class SetChainCV(SetChain):
-    """`SetChain` whose penalty is chosen by cross-validation.
+    """`SetChain` with a penalty that is chosen by cross-validation.
 
-    For every fold, a path of models is learned from the other folds, and each model is evaluated
-    on the held-out fold. The rule "best" chooses the penalty with the largest mean held-out
-    log-likelihood. The rule "one-se" chooses the largest penalty whose mean is within one standard
-    error of that mean. The final model is fitted to all samples with the chosen penalty.
+    For every fold, a path of models is learned from the other folds, and each model is evaluated on
+    the held-out fold. The rule "best" chooses the penalty with the largest mean held-out
+    log-likelihood. The rule "one-se" chooses the largest penalty whose mean is at most one standard
+    error below that largest mean. The final model is fitted to all samples with the chosen penalty.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ class SetChainCV(SetChain):
         The penalties to compare. None means `n_penalties` values from `penalty_max`, the smallest
         penalty at which the model has no interactions, down to ``ratio * penalty_max``.
     n_penalties, ratio : int, float
-        Number of penalties in this grid, and its smallest penalty divided by its largest. They are
-        used only if `penalties` is None.
+        Number of penalties that are compared, and the smallest of them divided by the largest.
+        These parameters are used only if `penalties` is None.
     folds : int, default 5
         Number of folds. Samples are assigned to folds at random.
     rule : {"one-se", "best"}, default "one-se"
@@ -64,7 +64,7 @@ class SetChainCV(SetChain):
         The chosen penalty.
     cv_results_ : DataFrame
         One row per penalty: mean and standard error of the held-out log-likelihood per sample, mean
-        number of interactions, whether it is the best and whether it was chosen.
+        number of interactions, whether the penalty is the best, and whether it was chosen.
         `sequela.plots.plot_cross_validation` plots this table.
 
     Other attributes are those of `SetChain`.
@@ -129,7 +129,7 @@ class SetChainCV(SetChain):
         else:
             check_penalties(self.penalties)
         seed = self._seed()
-        self._options(0.0, seed)  # refuse wrong options before the long computation
+        self._options(0.0, seed)  # refuse invalid options before the long computation
         settings = Settings(
             budget=check_budget(self.budget), sampling=Sampling(chains=self.chains),
             random_state=seed, n_threads=self.n_threads,
@@ -180,7 +180,7 @@ class SetChainCV(SetChain):
     ) -> None:
         """Choose the penalty by `rule`, with a standard error from the means of the folds.
 
-        `dealt` holds the fold and the weight of each sample.
+        `dealt` contains the fold and the weight of each sample.
         """
         fold_of, weights = dealt
         folds = int(fold_of.max()) + 1

@@ -1,4 +1,4 @@
-"""A learner of models with effects on the observation; it has the attributes of `SetChain`."""
+"""A learner of models with effects on the observation, with the attributes of `SetChain`."""
 
 from __future__ import annotations
 

@@ -38,19 +38,19 @@ class SetChain(Learner, BaseEstimator):
         interactions. The results of all starts are kept in `starts_`. The best of them is the
         result of the fit.
     start_widths : tuple of float, default (0.2, 2.0)
-        Random interactions are uniform in [-width, width]. The starts use these widths in turn;
-        the paper uses 0.2.
+        Random interactions are uniform in [-width, width]. The random starts use these widths one
+        after another, and then begin again with the first. The paper uses 0.2.
     independent_start : bool, default True
-        Whether the first start is the model without interactions; otherwise all starts are random.
+        Whether the first start is the model without interactions. If False, all starts are random.
     max_iter : int, default 1000
         Largest number of iterations per start.
     tol : float, default 1e-4
-        KKT residual at which a start has converged: the largest distance of an entry of the
-        gradient from the subdifferential of the penalty.
+        The KKT residual at which a start has converged. This is the largest distance of an entry of
+        the gradient from the subdifferential of the penalty.
     observation : Observation or None
         The distribution of the observation time. None means exponential with rate 1.
     budget : Budget or None
-        The largest cost of exact evaluation; sets that need more are sampled.
+        The largest cost of exact evaluation. Sets that need more are sampled.
     chains : int, default 16
         Number of Markov chains per sampled set.
     random_state : int, Generator or None
@@ -59,9 +59,9 @@ class SetChain(Learner, BaseEstimator):
         Number of threads. None means all cores that this process may use. Results do not depend on
         the number of threads.
     fixed : DataFrame, array, list of pairs or None
-        Interactions that are not learned. Pairs (from, to) fix interactions at 0; triples (from,
-        to, value) fix them at a value. A table of theta, or an array in the order of the items,
-        has NaN where an entry is free. Fixed interactions are not penalised.
+        Interactions that are not learned. A pair (from, to) fixes an interaction at 0, and a triple
+        (from, to, value) fixes it at a value. A table of theta, or an array in the order of the
+        items, has NaN where an entry is free. Fixed interactions are not penalised.
     checkpoint : path or None
         File to which the fit is saved while it runs. If the file exists, the fit resumes from it.
     checkpoint_every : float, default 30
@@ -85,7 +85,7 @@ class SetChain(Learner, BaseEstimator):
     n_iter_, n_evaluations_ : int
         Number of iterations, and number of evaluations of the likelihood, in the best start.
     status_, message_ : Status, str
-        How the fit ended, as a value and in words; ``Status.INTERRUPTED`` after a signal.
+        How the fit ended, as a value and in words. After a signal, it is ``Status.INTERRUPTED``.
     converged_ : bool
         Whether the best start ended at an optimum.
     history_ : DataFrame
@@ -93,8 +93,8 @@ class SetChain(Learner, BaseEstimator):
     starts_ : list of Start
         The result of every start, with its theta.
     optima_ : DataFrame
-        The distinct models at which the starts ended, the best first. A row is an optimum if all
-        its starts converged.
+        The different models at which starts ended, the best first. A row is an optimum if all
+        starts that ended there converged.
     misfit_ : FitCheck
         Whether the model describes the data, and what to try if it does not. It is computed when
         it is first used. See `questions.check_fit`.
@@ -129,7 +129,7 @@ class SetChain(Learner, BaseEstimator):
         *,
         times: Iterable[object] | None = None,
     ) -> float:
-        """Return the mean log-likelihood of `X` without the penalty; larger is better."""
+        """Return the mean log-likelihood of `X` without the penalty; a larger value is better."""
         self._require_fit()
         return float(self.evaluate(X, times, sample_weight).value)
 

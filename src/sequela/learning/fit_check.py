@@ -1,11 +1,11 @@
 """Test whether a fitted model describes its data.
 
 Data sets of the same size are simulated from the model, and the observed numbers are compared with
-those in the simulated data sets. The model was learned from the same data. Therefore the observed
-numbers are closer to the expected numbers than the numbers of new data would be. To correct for
-this, every simulated data set would have to be fitted, which takes too long. The penalty has the
-opposite effect: it keeps the model away from the data. For pairs and triples, `_allowance` corrects
-for the penalty.
+the numbers in the simulated data sets. Because the model was learned from the same data, the
+observed numbers are closer to the expected numbers than those of new data would be. To correct for
+this, a model would have to be fitted to every simulated data set, which takes too long. The penalty
+has the opposite effect: it keeps the model away from the data. For pairs and triples, `_allowance`
+corrects for the penalty.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ __all__ = ["FitCheck", "FitTest", "check_fit"]
 # The simulated data sets together have about this many cells. A simulated cell takes a few
 # nanoseconds, so a check takes at most a few seconds.
 _CELLS = 1e8
-# Smallest and largest number of simulated data sets. Five tests at a level of 0.01 need 499 of
-# them.
+# Smallest and largest number of simulated data sets. With five tests and a level of 0.01, at least
+# 499 are needed.
 _FEWEST, _MOST = 599, 999
 # If there are more samples, a random subset of this size is compared.
 _MOST_SAMPLES = 8_000
 # Largest number of simulated cells in memory.
 _CELLS_AT_ONCE = 2e7
-# Only pairs and triples of this many most frequent items are compared.
+# Pairs and triples are compared only for this many items, the most frequent ones.
 _PAIRED_ITEMS = 60
 _TRIPLE_ITEMS = 12
-# The test of large sets uses three limits of the set size. The model expects that at most these
-# shares of the samples are above the limits.
+# The test of large sets uses three limits of the set size. The model expects at most these shares
+# of the samples above the limits.
 _LARGE_SHARES = (0.02, 0.005, 0.001)
 # Smallest expected number of samples in a bin of set sizes.
 _LEAST_EXPECTED = 5.0
@@ -67,16 +67,17 @@ class FitTest:
     name : str
         "set sizes", "empty sets", "large sets", "pairs" or "triples".
     about : str
-        The set size, or the items, of the samples that `observed` counts.
+        The set size or the items of the samples that are counted in `observed`.
     observed, expected : float
         Number of samples in the data, and the number that the model expects.
     z : float
-        The difference, in standard deviations of the simulated data sets. For set sizes, it is the
-        difference of Pearson's statistic from its mean. For pairs and triples, the part that the
-        penalty of the fit explains is subtracted first.
+        The difference, in standard deviations over the simulated data sets. For set sizes, it is
+        the difference of Pearson's statistic from its mean. For pairs and triples, the difference
+        that the penalty of the fit can explain is subtracted first.
     p : float
         Share of the simulated data sets that are at least as far from the expectation as the data.
-        For pairs and triples, it is twice the smaller share of two statistics.
+        For pairs and triples, two statistics are tested, and p is twice the smaller of the two
+        shares.
     """
 
     name: str
@@ -99,8 +100,8 @@ class FitCheck:
         What the model does not describe, in plain words, and what to try. Empty if all tests
         passed.
     level : float
-        Probability of at least one finding if the model has the true theta. For a penalised fit
-        the probability is larger, because the penalty keeps the model away from the data.
+        Probability of at least one finding if theta of the model is the true theta. For a penalised
+        fit, the probability is larger, because the penalty keeps the model away from the data.
     data_sets, samples, seed : int
         Number of simulated data sets, number of samples that were compared, and the seed.
     """
@@ -159,8 +160,8 @@ def check_fit(
     data : Dataset, DataFrame, array or list of sets
         The samples.
     level : float
-        Largest probability of at least one finding, over all tests, if the model has the true
-        theta.
+        Largest probability of at least one finding, over all tests, if theta of the model is the
+        true theta.
     **settings
         `random_state`, `n_threads`; see `Settings`.
 
@@ -171,10 +172,10 @@ def check_fit(
 
     Notes
     -----
-    The tests do not take into account that the model was learned from the same data with a
-    penalty. There is one exception: pairs and triples may differ by as much as the penalty
-    explains. An empty list of findings does not prove that the model is right. See "When the model
-    fits" in the documentation for what the tests can detect.
+    The tests do not take into account that the model was learned from the same data with a penalty,
+    with one exception: pairs and triples may differ by as much as the penalty can explain. If there
+    are no findings, this does not prove that the model is right. See "When the model fits" in the
+    documentation for what the tests can detect.
 
     Examples
     --------
@@ -211,8 +212,8 @@ def check_fit(
 def _comparable(data: Dataset, seed: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
     """Return the values and the missing cells of the samples that can be compared.
 
-    These are the samples without a known time, or a random subset of them, and no samples if the
-    data have weights. The missing cells are None if there are none.
+    These are the samples without a known time, or a random subset of them. If the data have
+    weights, no sample can be compared. The second result is None if no cells are missing.
     """
     rows = np.arange(data.n_samples)
     if data.weights is not None:
@@ -256,7 +257,8 @@ class _Counts:
         x = values[:, self.paired].astype(np.float32)
         pairs = (x.T @ x)[self._a, self._b].astype(np.float64)
         y = values[:, self.tripled].astype(np.float32)
-        # One matrix product counts all triples: its rows are pairs, and its columns third items.
+        # One matrix product counts all triples. Its rows are pairs, and its columns are third
+        # items.
         c, d = self._both
         together = (y[:, c] * y[:, d]).T @ y
         return sizes, pairs, together[self._triples].astype(np.float64)
@@ -305,7 +307,7 @@ def _tests(
 
 
 def _allowance(model: Model, n_samples: int) -> float:
-    """Return the largest difference of observed and expected numbers that the penalty explains.
+    """Return the largest difference of observed and expected numbers that the penalty can explain.
 
     At an optimum, the derivative of the log-likelihood of all samples with respect to an
     interaction is at most the penalty times the number of samples. This derivative is about the
@@ -316,9 +318,9 @@ def _allowance(model: Model, n_samples: int) -> float:
 
 
 def _share_beyond(observed: float, simulated: NDArray[np.float64]) -> float:
-    """Return the share of the statistics that are at least as large as the observed one.
+    """Return the share of the statistics that are at least as large as the observed statistic.
 
-    The observed statistic is counted too.
+    The observed statistic itself is one of them.
     """
     return float((1 + np.sum(simulated >= observed - 1e-9)) / (len(simulated) + 1))
 
@@ -329,7 +331,7 @@ def _z(observed: float, simulated: NDArray[np.float64]) -> float:
 
 
 def _size_test(observed: NDArray[np.float64], sizes: NDArray[np.float64]) -> FitTest:
-    """Test all set sizes together with Pearson's statistic; rare sizes share a bin."""
+    """Test all set sizes together with Pearson's statistic. Rare sizes are counted together."""
     expected = sizes.mean(axis=0)
     starts, total = [0], 0.0
     for size, count in enumerate(expected):
@@ -364,9 +366,9 @@ def _empty_test(observed: NDArray[np.float64], sizes: NDArray[np.float64]) -> Fi
 
 
 def _large_test(observed: NDArray[np.float64], sizes: NDArray[np.float64]) -> FitTest | None:
-    """Test the number of sets above limits that few sets should exceed.
+    """Test the number of samples with more items than a limit that few samples should exceed.
 
-    Returns None if there is no such limit.
+    Return None if there is no such limit.
     """
     expected = sizes.mean(axis=0)
     beyond = 1.0 - np.cumsum(expected) / expected.sum()
@@ -393,13 +395,13 @@ def _worst_test(
     simulated: NDArray[np.float64],
     allowance: float,
 ) -> FitTest:
-    """Test all pairs or triples; the result names the one that is farthest from its expectation.
+    """Test all pairs or triples. The result names the one that is farthest from its expectation.
 
     Differences of up to `allowance` samples do not count.
     """
     expected = simulated.mean(axis=0)
     spread = np.maximum(simulated.std(axis=0, ddof=1), 1.0)
-    # The sum of squares detects many small differences; the largest one is tested below.
+    # The sum of squares detects many small differences. The largest difference is tested below.
     null = (((simulated - expected) / spread) ** 2).sum(axis=1)
     away = observed - expected
     z = np.sign(away) * np.maximum(np.abs(away) - allowance, 0.0) / spread

@@ -27,7 +27,7 @@ def _heavy() -> str:
 
 
 def describe(found: Sequence[FitTest], model: Model, samples: int) -> list[str]:
-    """Return one finding per failed test; leave out those that a more specific finding explains.
+    """Return one finding per failed test, except for tests that a more specific finding explains.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def _empty(test: FitTest, model: Model) -> str:
     if test.observed < test.expected:
         return said + (
             "Samples seem to be observed later than the model assumes, or samples without items "
-            "are missing from the table. Orders that were learned from such data can be wrong, "
+            "are missing in the table. Orders that were learned from such data can be wrong, "
             "even reversed. Try observation times that are rarely close to 0: "
             f"{either('observation=sequela.Gamma(2.0)', '`sequela fit --observation gamma`')}; "
             f"{_compare()}"

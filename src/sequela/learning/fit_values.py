@@ -39,7 +39,7 @@ class FitOptions:
 
     @property
     def limits(self) -> Limits:
-        """The KKT residual and the number of iterations at which a start ends."""
+        """The KKT residual at which a start ends, and the largest number of iterations."""
         return Limits(tol=self.tol, max_iter=self.max_iter)
 
 
@@ -74,8 +74,8 @@ class Start:
     message : str
         How the start ended, in words.
     width : float
-        The start began with random interactions in [-width, width]. 0 means that it began at the
-        model without interactions, and NaN that it began at a given theta.
+        The start began with random interactions in [-width, width]. If it is 0, the start began at
+        the model without interactions. If it is NaN, the start began at a given theta.
     history : list of tuples
         One tuple per iteration: evaluations so far, objective, KKT residual, number of
         interactions, and seconds since the beginning of the start.

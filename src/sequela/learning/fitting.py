@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["VALUE_SAMPLING", "Fitter"]
 
-# The settings for the log-likelihood of sampled sets, which is computed once per start, at its end.
+# The settings for the log-likelihood of sampled sets. It is computed once per start, at its end.
 VALUE_SAMPLING = Sampling(chains=8, sweeps=2, burn_in=1)
 # The method of section 5 of the paper: one chain per set with M = 50 draws, after a burn-in of 10
 # draws. In the first 50 epochs only base rates are learned.
@@ -48,7 +48,7 @@ _PAPER_WIDTH = 0.2
 
 
 class Fitter:
-    """One fit: its objective, its options and its finished starts."""
+    """One fit: its objective, its options and the starts that have ended."""
 
     def __init__(self, data: Dataset, options: FitOptions, run: RunOptions) -> None:
         announce_preparation(run.progress, data.n_samples * data.n_items)
@@ -79,7 +79,7 @@ class Fitter:
         return len(done) < self.options.n_starts or done[-1].status is Status.INTERRUPTED
 
     def run(self) -> list[Start]:
-        """Run all starts that are not finished in a checkpoint; return all starts in order."""
+        """Run all starts that the checkpoint does not contain; return all starts in order."""
         options = self.options
         running = self._resume()
         with (
@@ -132,7 +132,8 @@ class Fitter:
     def _width(self, index: int) -> float:
         """Return the width of the random interactions at the beginning of a start.
 
-        By default it is 0 for the first start. The other starts use `start_widths` in turn.
+        By default it is 0 for the first start. The other starts use the widths in `start_widths`
+        one after another.
         """
         if self.options.solver == "adagrad":
             return _PAPER_WIDTH
@@ -214,8 +215,8 @@ class Fitter:
     def _final_value(self, theta: NDArray[np.float64], info: Info) -> tuple[Info, float]:
         """Return the info with a new estimate of the penalised log-likelihood, and its error.
 
-        For the paper's solver the KKT residual is estimated again, too, because its last gradient
-        comes from one short chain per set.
+        For the paper's solver, the KKT residual is estimated again, too. The reason is that its
+        last gradient was computed from one short chain per set.
         """
         wants_gradient = self.options.solver == "adagrad"
         found = None if wants_gradient else self.objective.new_value(theta)
@@ -235,7 +236,7 @@ class Fitter:
         return replace(info, objective=objective), evaluation.value_se
 
     def _resume(self) -> Running | None:
-        """Read the checkpoint, if there is one; return the unfinished start."""
+        """Read the checkpoint, if there is one; return the start that has not ended."""
         self.finished, running = self.checkpoint.load(self.objective)
         if running is not None:
             self._history = running.history

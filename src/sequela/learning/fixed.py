@@ -28,7 +28,7 @@ _VALUES = ("value", "effect")  # `Model.interactions` has the column "effect"
 
 
 def read_fixed(given: FixedLike | None, items: tuple[str, ...]) -> NDArray[np.float64] | None:
-    """Return an array with the fixed entries of theta and NaN for free ones; None if all are free.
+    """Return an array of fixed entries of theta, NaN where an entry is free; None if all are free.
 
     Parameters
     ----------
@@ -176,8 +176,8 @@ def apply_fixed(
 def read_fixed_file(path: str | os.PathLike[str]) -> list[tuple[str, str, float]]:
     """Read fixed interactions from a table with the columns from, to and, optionally, value.
 
-    Without a column value, interactions are fixed at zero. The file ``interactions.csv`` of a fit
-    has this form.
+    If there is no column "value", the interactions are fixed at zero. The file ``interactions.csv``
+    of a fit has this form.
     """
     from sequela.data._text_files import file_name
     from sequela.data.tables import text_rows

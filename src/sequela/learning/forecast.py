@@ -1,8 +1,9 @@
 """Predict the time and memory of a fit, and log them before a fit of more than a minute.
 
-The prediction is rough. Only the work per evaluation is known at the beginning. The number of
-evaluations is not known, and the learned interactions change the work. Fits of the glioblastoma
-data and of simulated cohorts took between a third and three times the predicted time.
+The prediction is rough. At the beginning, only the work per evaluation is known. The number of
+evaluations is not known, and the work changes with the interactions that are learned. Fits of the
+glioblastoma data and of simulated cohorts took between one third of the predicted time and three
+times the predicted time.
 """
 
 from __future__ import annotations
@@ -21,13 +22,14 @@ __all__ = ["Forecast", "announce", "fit_seconds", "forecast"]
 
 _log = logging.getLogger("sequela")
 
-# Assumed number of evaluations per start; fits took 28 to 144.
+# Assumed number of evaluations per start. In trials, starts took 28 to 144 evaluations.
 _EVALUATIONS = 60
-# A prediction is logged only for fits that take longer than the first of these numbers of seconds.
-# Progress lines begin at once for fits that take longer than the second number.
+# A prediction is logged only for fits that are predicted to take longer than the first of these
+# numbers of seconds. If a fit is predicted to take longer than the second number, it writes
+# progress lines from its beginning.
 _LEAST_SECONDS = 60.0
 _LONG_SECONDS = 10.0
-# Bytes of the process itself, and the number of n x n arrays of a solver and its objective.
+# Bytes of the process itself; and the number of n x n arrays that a solver and its objective store.
 _PROCESS = 1.5e8
 _SQUARES = 50
 
@@ -70,10 +72,10 @@ class Forecast:
 
 
 def fit_seconds(plan: Plan, n_starts: int) -> float:
-    """Predict how many seconds a fit takes on one core; the result is the same on every machine.
+    """Predict the seconds of a fit on one core; the prediction is the same on every machine.
 
-    The first start is the model without interactions. In the other starts all items interact at
-    first, so large sets have no small components.
+    The first start is the model without interactions. In the other starts, all items interact at
+    the beginning, so large sets have no small components.
     """
     first = evaluation_seconds(plan, dense=False)
     others = evaluation_seconds(plan, dense=True) if n_starts > 1 else 0.0

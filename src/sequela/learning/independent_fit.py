@@ -1,11 +1,11 @@
 """The best model without interactions, for sets of any size.
 
-Given the observation time, the items of such a model are independent. The likelihood and its
-gradient are therefore integrals of products over the time t. They are computed by the trapezoidal
-rule in u, where t = exp(u - exp(-u)), with the same grid for all samples. The integrands are
-analytic in u and decrease doubly exponentially at both ends, so the rule converges geometrically.
-The spacing of the grid is small enough for the largest set: the posterior of its time has a width
-of about 1 / sqrt(size) in log t.
+Given the observation time t, the items of such a model are independent. The likelihood and its
+gradient are therefore integrals over t of products. They are computed by the trapezoidal rule in u,
+where t = exp(u - exp(-u)), with the same grid for all samples. The integrands are analytic in u and
+decrease doubly exponentially at both ends, so the rule converges geometrically. The step of the
+grid is small enough for the largest set: in log t, the posterior of its time has a width of about 1
+/ sqrt(size).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ __all__ = ["IndependentFit", "fit_independent", "grid_posterior"]
 # posterior, this is e^-79.
 _WIDEST_STEP = 0.05
 _STEP_OF_WIDTH = 0.5
-# If the tolerance of a fit is at least _ROUGH_TOL, the widest step is _ROUGH_STEP. The error of the
-# rule is then at most 1e-4, even if rates are very different.
+# If the tolerance of a fit is at least _ROUGH_TOL, the widest step is _ROUGH_STEP. Even if rates
+# are very different, the error of the rule is then at most 1e-4.
 _ROUGH_TOL = 1e-5
 _ROUGH_STEP = 0.2
 _FIRST_U, _LAST_U = -3.8, 4.7
 
-# The best rate of an item that is always present is infinite, and that of an item that is never
-# present is 0. The logarithms of rates are kept within these bounds.
+# The best rate of an item is infinite if the item is always present, and 0 if it is never present.
+# Therefore the logarithms of rates are kept within these bounds.
 LARGEST_LOG_RATE = 8.0
 SMALLEST_LOG_RATE = -16.0
 
@@ -78,8 +78,8 @@ def _log_joint(
 ) -> NDArray[np.float64]:
     """Return log(p(S, t) dt), with one row per sample and one column per grid point.
 
-    `wt` is the rate of each item (rows) times the time of each grid point (columns), and `total` is
-    the sum of the rates. The unit of all rates is the rate of the observation, as in the grid.
+    `wt` contains the rate of each item (rows) times the time of each grid point (columns). `total`
+    is the sum of the rates. The rates are in units of the rate of the observation, as in the grid.
     """
     log_present = np.log(-np.expm1(-wt))
     # Absent items contribute -w t, present items log(1 - exp(-w t)).
@@ -131,7 +131,7 @@ def fit_independent(
     observation : Observation or None
         The distribution of the observation time. None means exponential with rate 1.
     missing : array (distinct sets, n) or None
-        1 where a cell is missing (and 0 in `sets`).
+        1 where a cell is missing, else 0. At missing cells, `sets` must be 0.
     tol : float
         Stop when no derivative of the mean log-likelihood is larger than this. The parameters are
         scaled so that the curvature for each of them is about 1.
@@ -144,10 +144,10 @@ def fit_independent(
     """
     known = 1.0 if missing is None else np.maximum(weights @ (1.0 - missing), 1e-12)
     share = np.clip((weights @ sets) / known, 1e-6, 1.0 - 1e-6)
-    # The exact optimum for a single item, which is present with probability w / (1 + w).
+    # For a single item, the exact optimum. The item is present with probability w / (1 + w).
     start = np.log(share / (1.0 - share))
-    # About 1 / sqrt(curvature) for each item. In these units of the parameters L-BFGS needs few
-    # steps.
+    # About 1 / sqrt(curvature) for each item. If the parameters are measured in these units, L-BFGS
+    # needs few steps.
     unit = 1.0 / np.sqrt(share * (1.0 - share))
 
     widest = _ROUGH_STEP if tol >= _ROUGH_TOL else _WIDEST_STEP
@@ -160,7 +160,7 @@ def fit_independent(
         wt = np.multiply.outer(rates, grid.t)
         joint = _log_joint(sets, wt, float(rates.sum()), grid)
         if missing is not None:
-            joint += missing @ wt  # removes the factor for an absent item
+            joint += missing @ wt  # removes the factor for an absent item, exp(-w t)
         log_p, posterior = _posterior(joint)
         # Derivative with respect to log w: w t / (exp(w t) - 1) if present, -w t if absent.
         with np.errstate(over="ignore"):
@@ -180,6 +180,6 @@ def fit_independent(
         tol=tol,
     )
     mean = as_observation(observation).mean_time
-    # If the mean time depends on theta it is NaN; the rates then assume a mean of 1.
+    # If the mean time depends on theta, it is NaN. The rates then assume a mean time of 1.
     log_rates = found.x * unit - (np.log(mean) if np.isfinite(mean) else 0.0)
     return IndependentFit(log_rates=log_rates, value=-found.value)

@@ -1,4 +1,4 @@
-"""End a fit after the current step at the first Ctrl-C, and at once at the second Ctrl-C."""
+"""End a fit after the current step at the first Ctrl-C, and immediately at the second Ctrl-C."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["StopRequest", "graceful_stop", "whole_or_nothing"]
 
 _log = logging.getLogger("sequela")
 
-# The signals that are sent by Ctrl-C in a terminal, by a batch system at its time limit, and by the
-# users of a batch system.
+# Signals to end a fit. Ctrl-C in a terminal sends the first, a batch system at its time limit the
+# second, and users of a batch system the third.
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
 
 
@@ -26,9 +26,9 @@ _at_once: contextvars.ContextVar[bool] = contextvars.ContextVar("at_once", defau
 
 @contextlib.contextmanager
 def whole_or_nothing() -> Iterator[None]:
-    """Make signals end fits at once, without a result, inside this block.
+    """Inside this block, let a signal end a fit immediately and without a result.
 
-    A repeat that a batch system stops must not be recorded with an incomplete result.
+    If a batch system stops a repeat, an incomplete result must not be recorded.
     """
     token = _at_once.set(True)
     try:
@@ -38,7 +38,7 @@ def whole_or_nothing() -> Iterator[None]:
 
 
 class StopRequest:
-    """A request to end the fit. It is true after a signal; `signal` is the name of the signal."""
+    """A request to end the fit. Its value is true after a signal; `signal` is the signal's name."""
 
     def __init__(self) -> None:
         self.signal: str | None = None
@@ -49,7 +49,7 @@ class StopRequest:
 
 @contextlib.contextmanager
 def graceful_stop() -> Iterator[StopRequest]:
-    """Turn the first signal into a request to stop; at the second signal, end the fit at once.
+    """Let the first signal be a request to stop, and the second one end the fit immediately.
 
     Python delivers signals to the main thread only. In other threads this function does nothing.
     """
@@ -64,7 +64,7 @@ def graceful_stop() -> Iterator[StopRequest]:
         request.signal = signal.Signals(number).name
         _log.warning(
             "%s: stopping after the current step, with the best result so far. A second signal "
-            "stops at once",
+            "stops immediately",
             request.signal,
         )
 

@@ -1,9 +1,10 @@
-"""Compute exactly, for sets of any size, the smallest penalty at which no interaction is left.
+"""Compute exactly, for sets of any size, the smallest penalty at which there are no interactions.
 
-This needs the gradient at the model without interactions. Given the observation time t, arrival
-times are independent exponential times truncated at t. The probability that i arrived before j, and
-the mean time between them, are therefore elementary functions of t. So the gradient is one integral
-over t. Small sets are evaluated on the lattice, which is faster and gives the same numbers.
+The computation needs the gradient at the model without interactions. Given the observation time t,
+arrival times in this model are independent exponential times truncated at t. The probability that i
+arrived before j, and the mean time between their arrivals, are therefore elementary functions of t.
+So the gradient is one integral over t. Small sets are evaluated on the lattice, which is faster and
+gives the same numbers.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def independent_gradient(
     t, weight = grid_posterior(present, rates, stop_rate)
     inside = rates[items]
     gradient = np.zeros((n, n))
-    # Rows are the times of a grid, columns are the items of S. `fell` is 1 - exp(-w t), the
-    # probability of an arrival by time t.
+    # Rows are the times of a grid, and columns are the items of S. `fell` is 1 - exp(-w t), the
+    # probability that an item has arrived by time t.
     wt = np.multiply.outer(t, inside)
     fell = -np.expm1(-wt)
     arrival = 1.0 / inside - t[:, None] * np.exp(-wt) / fell
@@ -101,8 +102,9 @@ def penalty_max(
     observation : Observation or None
         The distribution of the observation time. None means exponential with rate 1.
     fixed : DataFrame, array, list of pairs or None
-        Interactions that are not learned, as in `SetChain`. Only the derivatives with respect to
-        the other interactions count. They are taken with all fixed interactions at zero.
+        Interactions that are not learned, as in `SetChain`. Their derivatives are not considered.
+        The derivatives with respect to all other interactions are taken with the fixed interactions
+        at zero.
     **settings
         `n_threads`, and `budget` for sets at known times; see `Settings`.
 
@@ -130,8 +132,8 @@ def best_without_interactions(objective: Objective) -> NDArray[np.float64]:
     known = objective.data.times is not None or objective.data.orders is not None
     if not known and objective.observation.constant_rate is not None:
         return theta
-    # The closed form needs unknown times, unknown orders and a constant rate of observation. In
-    # other cases run the solver with a penalty that keeps all interactions at zero.
+    # The integral over time needs unknown times, unknown orders and a constant rate of observation.
+    # Otherwise run the solver, with a penalty that keeps all interactions at zero.
     solver = ProximalNewton(OffDiagonalL1(_PROHIBITIVE), units(objective))
     diagonal = WithoutInteractions(objective)
     state, _ = solve(

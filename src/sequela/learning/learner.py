@@ -44,13 +44,14 @@ SOLVERS = ("auto", "newton", "adagrad")
 
 
 class SeveralOptimaWarning(UserWarning):
-    """The starts ended at different optima; the data may not distinguish between them."""
+    """Starts ended at different optima. The data may not show which of them is right."""
 
 
 class SeparationWarning(UserWarning):
     """The data do not determine some entries of theta.
 
-    The reason is that some items are always present, never present or present only together.
+    The reason is that some items are always present, are never present, or are present only
+    together.
     """
 
 
@@ -162,7 +163,7 @@ class Learner:
         times: Iterable[object] | None = None,
         sample_weight: Iterable[object] | None = None,
     ) -> Self:
-        """Run one more start from `theta`; its model becomes the result if it is the best one.
+        """Run one more start from `theta`. If its model is the best, it becomes the result.
 
         Parameters
         ----------
@@ -260,7 +261,7 @@ class Learner:
         return materialise_seed(self.random_state)
 
     def _options(self, penalty: float, seed: int) -> FitOptions:
-        """Return the parameters after checking them; do not change the estimator's attributes."""
+        """Check the parameters and return them; the attributes of the estimator do not change."""
         if self.solver not in SOLVERS:
             raise InputError(
                 f"{argument('solver')} is {self.solver!r}; expected one of "
@@ -359,7 +360,7 @@ class Learner:
                 SeparationWarning,
                 stacklevel=4,
             )
-        # A start that did not converge did not end at an optimum.
+        # If a start did not converge, it did not end at an optimum.
         ended = [start for start in self.starts_ if start.converged]
         optima = group_starts(ended)
         if len(optima) > 1:
@@ -369,7 +370,7 @@ class Learner:
             top = differing_entries([s.theta for s in ended], data.items, 1).iloc[0]
             warnings.warn(
                 f"{len(ended)} starts ended at {len(optima)} different optima. The objective of "
-                f"the worst optimum is {worst:.2g} below that of the best ({total} {unit} "
+                f"the worst optimum is {worst:.2g} below that of the best optimum ({total} {unit} "
                 "over all samples). The optima differ most in the effect "
                 f"{top['from']} -> {top['to']}, which is between {top['lowest']:.2f} and "
                 f"{top['highest']:.2f}. See "
@@ -419,7 +420,8 @@ def _separation(data: Dataset) -> str:
             verb = "is" if len(names) == 1 else "are"
             found.append(f"{', '.join(map(repr, names[:5]))}{more} {verb} {label} present")
     if data.missing is not None:
-        # Two columns may be equal only because both items are missing in the same samples.
+        # Two columns may also be equal because both items are missing in the same samples. So do
+        # not compare columns here.
         return "; ".join(found)
     mixed = np.nonzero((share > 0.0) & (share < 1.0))[0]
     # Each column becomes one byte string, so equal columns have equal strings.

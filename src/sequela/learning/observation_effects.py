@@ -1,13 +1,13 @@
-"""Learn a model with effects on the observation; a penalty makes them unique.
+"""Learn a model with effects on the observation. A penalty chooses between equivalent models.
 
 omega[i] is the effect of item i on the rate of the observation. All pairs (theta, omega) with the
-same theta[i, j] - omega[i] have the same likelihood. The L1 penalty prefers few interactions
-(`sparse_effects`). The symmetric penalty of Schill et al. (2024) prefers interactions that are the
-same in both directions. It is
+same values of theta[i, j] - omega[i] have the same likelihood. The L1 penalty prefers few
+interactions (`sparse_effects`). The symmetric penalty of Schill et al. (2024) prefers interactions
+that are the same in both directions. It is
 
     sum over pairs of sqrt(theta_ij^2 + theta_ji^2 - theta_ij theta_ji) + sum of |omega_i|,
 
-smoothed as in their package `mhn`, with sqrt(x + 1e-5) in place of sqrt(x).
+smoothed as in the package `mhn` of these authors, with sqrt(x + 1e-5) in place of sqrt(x).
 """
 
 from __future__ import annotations
@@ -79,9 +79,10 @@ def fit_observation_effects(
 ) -> Model:
     """Learn a model with effects on the observation (oMHN).
 
-    The data do not determine these effects: for every choice of the effects there is a theta that
-    gives the same probabilities to all sets. The penalty alone determines which one is returned.
-    Compare the orders of this model with those of `SetChain` before you rely on either.
+    The data do not determine these effects: for every choice of the effects, there is a theta that
+    gives the same probabilities to all sets. Only the penalty determines which of these models is
+    returned. Compare the orders of this model with those of `SetChain` before you rely on the
+    orders of either model.
 
     Parameters
     ----------
@@ -100,14 +101,14 @@ def fit_observation_effects(
     max_iter : int
         Largest number of iterations.
     **settings
-        `budget` (a set that needs more raises a `BudgetError`), `random_state` (recorded with the
-        model; the fit uses no random numbers) and `n_threads`; see `Settings`.
+        `budget` (a set that needs more raises a `BudgetError`), `random_state` (it is recorded with
+        the model, but the fit uses no random numbers) and `n_threads`. See `Settings`.
 
     Returns
     -------
     Model
-        Its observation is an `ObservationEffects`. For functions that do not support these
-        effects, `Model.without_observation_effects` returns a model with the same probabilities of
+        Its observation is an `ObservationEffects`. Some functions do not support these effects. For
+        them, `Model.without_observation_effects` returns a model with the same probabilities of
         sets and orders.
 
     Examples

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FAMILIES", "LEARNED_EFFECTS", "ObservationComparison", "compare_observations"]
 
-# The shapes that are compared. Integer shapes of a gamma time are the fastest to evaluate.
+# The shapes that are compared. The evaluation of a gamma time is fastest if its shape is an
+# integer.
 FAMILIES: dict[str, tuple[Any, ...]] = {
     "exponential": (Exponential(),),
     "gamma": (
@@ -53,15 +54,15 @@ FAMILIES: dict[str, tuple[Any, ...]] = {
     ),
     "heavy": (Exponential(), HeavyTailed(1.5), HeavyTailed(2.5), HeavyTailed(5.0)),
 }
-# In a comparison, this name stands for effects on the observation that are learned from the data.
+# In a comparison, this name stands for effects on the observation, learned from the data.
 LEARNED_EFFECTS = ObservationEffects.kind
 FAMILIES["any"] = (*FAMILIES["gamma"], *FAMILIES["heavy"][1:], LEARNED_EFFECTS)
-# A kind other than the first is chosen only if its gain is above this number of nats, and above its
-# standard error. If the first kind is true, the gain of another kind is a few nats, for any number
-# of samples. On 40 simulated data sets in which the first kind was true, this rule chose another
-# kind once. On 40 data sets with gamma times of shape 2, this rule chose gamma times in 28 data
-# sets. With a limit of two standard errors in place of the nats, it chose gamma times in only 14.
-# Effects have more parameters, so they need a larger gain.
+# A kind other than the first is chosen only if its gain is above this number of nats, and above the
+# standard error of the gain. If the first kind is true, the gain of another kind is a few nats, for
+# any number of samples. We tested this rule on simulated data. If the first kind was true, it chose
+# another kind in 1 of 40 data sets. If times were gamma-distributed with shape 2, it chose gamma
+# times in 28 of 40 data sets. A limit of two standard errors in place of the nats would have chosen
+# gamma times in only 14 of them. Effects have more parameters, so they need a larger gain.
 _LEAST_GAIN = 5.0
 _LEAST_GAIN_OF_EFFECTS = 6.0
 _TOLERANCE = 1e-3
@@ -74,10 +75,11 @@ class ObservationComparison:
     Attributes
     ----------
     observations : tuple of Observation
-        The observations that were compared. The first is chosen unless another is clearly better.
-        For effects on the observation, these are the effects that were learned from all samples.
+        The observations that were compared. The first one is chosen unless another one is clearly
+        better. If effects on the observation were compared, they are those learned from all
+        samples.
     held_out : array (observations, samples)
-        Log-likelihood of every sample under a model that was learned without it.
+        Log-likelihood of every sample under a model that was learned without this sample.
     chosen : int
         The position of the chosen observation in `observations`.
     folds, seed : int
@@ -99,8 +101,8 @@ class ObservationComparison:
     def table(self) -> pd.DataFrame:
         """One row per observation: held-out log-likelihood per sample, and gain over the first.
 
-        "gain" is the difference of the log-likelihoods of all samples, in nats, and "se" its
-        standard error.
+        "gain" is the log-likelihood of all samples minus that of the first observation, in nats,
+        and "se" is its standard error.
         """
         import pandas as pd
 
@@ -132,7 +134,7 @@ def compare_observations(
     random_state: RandomState = None,
     n_threads: int | None = None,
 ) -> ObservationComparison:
-    """Compare kinds of observation by held-out likelihood, and choose the one that the data prefer.
+    """Compare kinds of observation by held-out likelihood; choose the one that the data prefer.
 
     Parameters
     ----------
@@ -141,8 +143,8 @@ def compare_observations(
     observations : str or iterable of Observation or "effects"
         "gamma" or "heavy" compares exponential times with several shapes of this family. "any"
         compares exponential times with both families and, if no times are known, with effects on
-        the observation. If a list is given, its observations are compared; the first one is chosen
-        unless another one is clearly better. In a list, "effects" stands for effects on the
+        the observation. A list contains the observations to compare. Its first observation is
+        chosen unless another one is clearly better. In a list, "effects" stands for effects on the
         observation that are learned from the data with the L1 penalty:
         `fit_observation_effects(data, penalty, penalty_kind="l1")`.
     penalty : float
@@ -167,8 +169,8 @@ def compare_observations(
     nats (6 for effects) and by more than one standard error. If several kinds meet these
     conditions, the best of them is chosen.
 
-    Effects on the observation add no new distribution of sets. Their held-out likelihood is better
-    if the data can be described by fewer interactions when such effects are allowed.
+    Effects on the observation add no new distributions of sets. But with such effects, fewer
+    interactions may be enough to describe the data. The held-out likelihood is then better.
 
     Examples
     --------
@@ -213,7 +215,7 @@ def compare_observations(
 def _learn(
     data: Dataset, kind: Observation | str, penalty: float, seed: int, n_threads: int | None
 ) -> Model:
-    """Return a model with this kind of observation, learned to a low accuracy."""
+    """Return a model with this kind of observation, learned with a large tolerance."""
     if isinstance(kind, str):
         return fit_observation_effects(
             data, penalty, penalty_kind="l1", tol=_TOLERANCE, random_state=seed,
@@ -224,7 +226,7 @@ def _learn(
         progress=False,
     )  # fmt: skip
     with warnings.catch_warnings():
-        # Warnings about a fit to a part of the data would not help the user.
+        # The user does not need warnings about fits to parts of the data.
         warnings.simplefilter("ignore")
         return learner.fit(data).model_
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["SAME", "differing_entries", "distinct_optima", "group_starts"]
 
 # Two starts ended at the same optimum if no entry of theta differs by more than SAME. Where the
-# likelihood is flat, entries may differ by up to _NEAR, if the objectives differ by no more than
-# the KKT residuals allow.
+# likelihood is flat, entries may differ by up to _NEAR, provided that the objectives differ by no
+# more than the KKT residuals allow.
 SAME = 0.25
 _NEAR = 1.0
 
@@ -43,7 +43,8 @@ def _same_optimum(a: Start, b: Start) -> bool:
     apart = np.abs(_bounded(a.theta) - _bounded(b.theta))
     if apart.max() <= SAME:
         return True
-    # If the objective is concave, it cannot increase by more than this between the two thetas.
+    # If the objective is concave, this is an upper bound of its increase from one theta to the
+    # other.
     open_ = (a.kkt_residual + b.kkt_residual) * apart.sum()
     open_ += 3.0 * (a.objective_se + b.objective_se)
     return bool(apart.max() <= _NEAR and abs(a.objective - b.objective) <= open_)
@@ -52,16 +53,16 @@ def _same_optimum(a: Start, b: Start) -> bool:
 def _bounded(theta: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return theta with base rates in a finite range.
 
-    During a fit, the base rate of an item that is always present grows without bound, and the base
-    rate of an item that is never present falls without bound. The values at which they stop have no
-    meaning.
+    If an item is always present, its base rate grows without bound during a fit. If it is never
+    present, its base rate decreases without bound. The values at which these base rates stop have
+    no meaning.
     """
     diagonal = np.clip(theta.diagonal(), SMALLEST_LOG_RATE, LARGEST_LOG_RATE)
     return theta - np.diag(theta.diagonal()) + np.diag(diagonal)
 
 
 def distinct_optima(starts: Sequence[Start]) -> pd.DataFrame:
-    """Return one row per optimum: its objective, how far it is below the best, and its starts."""
+    """Return one row per optimum: its objective, its distance from the best one, and its starts."""
     import pandas as pd
 
     groups = group_starts(starts)
@@ -80,7 +81,7 @@ def distinct_optima(starts: Sequence[Start]) -> pd.DataFrame:
 def differing_entries(
     thetas: Sequence[NDArray[np.float64]], items: Sequence[str], max_entries: int = 20
 ) -> pd.DataFrame:
-    """Return the entries of theta with the largest range over `thetas`.
+    """Return the entries of theta whose values differ most between the `thetas`.
 
     Examples
     --------

@@ -27,7 +27,7 @@ class Penalty(Protocol):
 
     @property
     def pinned(self) -> NDArray[np.bool_] | None:
-        """The entries that are fixed at a given value; None if there are none."""
+        """The entries that are fixed at a given value. None if no entry is fixed."""
         ...
 
     def weights(self, n: int) -> NDArray[np.float64]:
@@ -52,10 +52,11 @@ class Penalty(Protocol):
     ) -> NDArray[np.float64]:
         """Return the distance of each entry of `gradient` from the penalty's subdifferential.
 
-        `gradient` is the gradient of the log-likelihood, which is maximised. At an optimum, the
-        derivative for an entry of theta is 0 if the weight is 0. Otherwise it is weight times
-        sign(entry) if the entry is not zero, and between -weight and weight if the entry is zero.
-        The largest distance is the KKT residual.
+        `gradient` is the gradient of the log-likelihood, which is maximised. An optimum has these
+        properties: If the weight of an entry is 0, its derivative is 0. If the weight is positive
+        and the entry is not zero, its derivative is weight * sign(entry). If the entry is zero, its
+        derivative is between -weight and weight. The largest distance of an entry is the KKT
+        residual.
         """
         ...
 
@@ -69,7 +70,7 @@ def _soft_threshold(
 
 @lru_cache(maxsize=4)
 def _equal_weights(strength: float, n: int) -> NDArray[np.float64]:
-    """Return equal weights and 0 on the diagonal; cached, because solvers call it often."""
+    """Return equal weights, and 0 on the diagonal; cached, because solvers need them often."""
     weights = np.full((n, n), strength)
     np.fill_diagonal(weights, 0.0)
     weights.flags.writeable = False

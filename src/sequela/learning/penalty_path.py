@@ -1,4 +1,4 @@
-"""Learn models along decreasing penalties; each fit starts at the previous model."""
+"""Learn models with decreasing penalties. Each fit starts at the previous model."""
 
 from __future__ import annotations
 
@@ -132,7 +132,8 @@ class PenaltyPath:
     Attributes
     ----------
     table : DataFrame
-        One row per penalty: log-likelihood, objective, interactions, KKT residual, converged.
+        One row per penalty: log-likelihood, objective, number of interactions, KKT residual, and
+        whether the fit converged.
     thetas : list of arrays
         The learned theta for each penalty, in the order of the table.
     items : tuple of str
@@ -157,7 +158,7 @@ def path(
     times: Iterable[object] | None = None,
     **options: Unpack[PathKeywords],
 ) -> PenaltyPath:
-    """Learn models along decreasing penalties; each fit starts at the previous model.
+    """Learn models with decreasing penalties. Each fit starts at the previous model.
 
     Parameters
     ----------
@@ -169,8 +170,8 @@ def path(
     times : array or None
         Observation times; NaN where unknown. None uses the times of a `Dataset`, if any.
     **options
-        `n_penalties`, `ratio`, `tol`, `max_iter`, `observation`, `fixed`, see `PathOptions`;
-        `budget`, `sampling`, `random_state`, `n_threads`, see `Settings`.
+        `n_penalties`, `ratio`, `tol`, `max_iter`, `observation`, `fixed`: see `PathOptions`.
+        `budget`, `sampling`, `random_state`, `n_threads`: see `Settings`.
 
     Examples
     --------

@@ -23,7 +23,7 @@ __all__ = ["FitProgress", "announce_preparation"]
 
 # Seconds between two lines in a log.
 _BETWEEN_LINES = 5.0
-# With more cells (samples times items), preparing the data takes a second or more.
+# If there are more cells (samples times items), preparing the data takes a second or more.
 _MANY_CELLS = 300_000
 
 
@@ -52,7 +52,7 @@ class FitProgress:
     tol : float
         The KKT residual at which the bar is full.
     long : bool
-        Whether the fit is expected to take long; if so, the first line is written at once.
+        Whether the fit is expected to take long. If so, the first line is written immediately.
     """
 
     def __init__(self, show: bool | str | None, tol: float, *, long: bool = False) -> None:

@@ -1,11 +1,12 @@
-"""Compare optima without the penalty: refit each of them with its own interactions.
+"""Compare optima without the penalty: refit each of them on its own interactions.
 
-The penalty that makes models sparse also favours some orders. An order that needs two strong
-effects has a larger penalty than one that needs a single weaker effect. With a few hundred samples
-this difference can be larger than the evidence in the data. So optima are compared after a refit in
-which only their own interactions are free. A weak prior, normal with standard deviation 2, replaces
-the penalty. It keeps effects finite that would otherwise go to infinity, such as those between
-items that never occur together. Each free interaction costs one nat, as in Akaike's criterion.
+The penalty makes models sparse, but it also favours some orders. An order that needs two strong
+effects has a larger penalty than an order that needs a single weaker effect. With a few hundred
+samples, this difference can be larger than the evidence in the data. So optima are compared after a
+refit, in which only the interactions of each optimum are free. A weak prior (normal, standard
+deviation 2) replaces the penalty. Some effects, such as those between items that never occur
+together, would go to infinity without the prior. Each free interaction costs one nat, as in
+Akaike's criterion.
 """
 
 from __future__ import annotations
@@ -50,13 +51,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Refit", "WarmFits", "WithRidge", "compare_optima", "refit"]
 
-# The prior of the interactions: two thirds of them change a rate by a factor below e^2 = 7.4.
+# The standard deviation of the prior. Two thirds of the interactions change a rate by a factor
+# below e^2 = 7.4.
 PRIOR_SD = 2.0
 
 
 @dataclass(frozen=True)
 class Refit:
-    """A model that was learned again without penalty; only its own interactions were free.
+    """A model that was learned again without the penalty, with only its own interactions free.
 
     Attributes
     ----------
@@ -85,7 +87,7 @@ class Refit:
 
     @property
     def score(self) -> float:
-        """Log-likelihood plus log-prior minus one nat per interaction; larger is better."""
+        """Log-likelihood plus log-prior minus one nat per interaction; a larger value is better."""
         return self.log_likelihood + self.log_prior - self.n_interactions
 
 
@@ -98,7 +100,7 @@ class WithRidge:
 
     @property
     def effective(self) -> float:
-        """The smallest effective number of drawn orders of a set, divided by the number drawn."""
+        """The smallest effective number of drawn orders of a set, divided by their number."""
         return self.objective.effective
 
     @property
@@ -113,7 +115,7 @@ class WithRidge:
 
     @property
     def is_partial(self) -> bool:
-        """Whether a gradient computed without `full=True` is complete only on the support."""
+        """Whether a gradient without ``full=True`` is complete only for entries of the support."""
         return self.objective.is_partial
 
     def prepare(self, support: NDArray[np.bool_]) -> None:
@@ -146,7 +148,7 @@ class WithRidge:
 
 
 class WarmFits:
-    """Fits to one data set that begin at a given theta, with an L1 penalty or on a given support.
+    """Fits to one data set, each from a given theta, with the L1 penalty or on a given support.
 
     Parameters
     ----------
@@ -161,7 +163,7 @@ class WarmFits:
     fixed : iterable of triples or None
         Interactions that keep their values, as `read_fixed` reads them.
     quick : bool
-        Evaluate large sets only to an accuracy of about 1e-5 (see `Objective`).
+        Whether large sets are evaluated only to an accuracy of about 1e-5 (see `Objective`).
     """
 
     def __init__(
@@ -194,7 +196,7 @@ class WarmFits:
         return solve(solver, objective, begin(solver, objective, start), self.limits)
 
     def refit(self, model: Model, allowed: NDArray[np.bool_] | None = None) -> Refit:
-        """Learn a model again without penalty; its interactions and the `allowed` ones are free."""
+        """Learn a model again without penalty; its interactions and those in `allowed` are free."""
         support = (model.theta != 0.0) | np.eye(model.n_items, dtype=bool)
         if allowed is not None:
             support |= allowed
@@ -242,8 +244,8 @@ def refit(
 ) -> Refit:
     """Learn a model again without penalty; interactions that are zero stay zero.
 
-    A weak prior (normal, standard deviation 2) keeps effects finite that would otherwise go to
-    infinity.
+    A weak prior (normal, standard deviation 2) replaces the penalty, because some effects would
+    otherwise go to infinity.
 
     Parameters
     ----------
@@ -298,12 +300,12 @@ def compare_optima(
     Returns
     -------
     table : DataFrame
-        One row per optimum, sorted by the `score` of the refit, the best first. "behind" is the
-        distance of the score from the best score, in nats; less than about 2 is no evidence.
-        "refit" is the log-likelihood of all samples after the refit, and "refit_se" its standard
-        error. "objective" is the penalised log-likelihood per sample before the refit. "penalised"
-        is the distance of the objective from the best objective, in nats over all samples. Further
-        columns are "interactions", "starts", "first_start" and "converged".
+        One row per optimum, the best first: sorted by the `score` of the refit. "behind" is the
+        distance of the score from the best score, in nats. A distance of less than about 2 is no
+        evidence. "refit" is the log-likelihood of all samples after the refit, and "refit_se" is
+        its standard error. "objective" is the penalised log-likelihood per sample before the refit.
+        "penalised" is the distance of the objective from the best objective, in nats over all
+        samples. Further columns are "interactions", "starts", "first_start" and "converged".
     refits : list of Refit
         One refit per row of the table, in the same order.
 

@@ -1,14 +1,15 @@
 """Learn effects on the observation with an L1 penalty, which prefers few interactions.
 
 omega[i] is the effect of item i on the rate of the observation. All pairs (theta, omega) with the
-same theta[i, j] - omega[i] have the same likelihood. Data from a model with such effects can be
-described by few interactions and some effects, but not by few interactions alone. The penalty
+same values of theta[i, j] - omega[i] have the same likelihood. Data from a model with such effects
+can be described by a few interactions and some effects, but not by a few interactions alone. The
+penalty
 
     sum over i != j of |theta_ij| + EFFECT_WEIGHT * sum of |omega_i|
 
 finds the description with few interactions. Each parameter is written as the difference of two
-numbers that are not negative. The penalty is then linear, and the minimiser for smooth functions
-within bounds can be used.
+numbers that are not negative. The penalty is then linear, so that `bounded_descent.minimise`, which
+is for smooth functions, can be used.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["EFFECT_WEIGHT", "minimise_sparse"]
 
 # Weight of an effect relative to that of an interaction. An effect acts on the observation in all
-# states with its item. On simulated data with effects on all items, weights of 0.2 to 0.6 gave
-# about the same held-out likelihood. They gave more right orders than a weight of 1 (70% of the
-# clear pairs, compared with 60%).
+# states that contain its item. We tested weights on simulated data with effects of all items.
+# Weights of 0.2 to 0.6 gave about the same held-out likelihood. They gave more right orders than a
+# weight of 1 (70% of the clear pairs, compared with 60%).
 EFFECT_WEIGHT = 0.3
 
 

@@ -1,4 +1,4 @@
-"""Compute the theta at which a fit begins, without interactions or with random interactions."""
+"""Compute the theta at which a fit begins: without interactions, or with random interactions."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def presence(distinct: DistinctSamples, n: int) -> NDArray[np.float64]:
 def independent_theta(objective: Objective, tol: float = 1e-7) -> NDArray[np.float64]:
     """Return the diagonal theta with the largest likelihood, computed as if no time were known.
 
-    This theta is a good start even if times are known. A fit that starts here passes its own
-    tolerance as `tol`, because a more precise start is not needed. It would take a tenth of the
-    time of a fit of 20 items.
+    This theta is a good start even if times are known. A fit that begins at this theta passes its
+    own tolerance as `tol`, because a more precise start is not needed. With the default tolerance,
+    computing the start would take a tenth of the time of a fit of 20 items.
     """
     distinct = objective.distinct
     fit = fit_independent(
@@ -54,11 +54,11 @@ def random_theta(
 def units(objective: Objective) -> NDArray[np.float64]:
     """Return the scale of each entry of theta for the solver: its information to the power -1/4.
 
-    The information is approximate: samples with both i and j, or in which j might have arrived
-    after i, are informative about the interaction i -> j. The fourth root lies halfway between no
-    scaling and Newton's scaling, which uses the square root. It took the fewest evaluations on the
-    glioblastoma data with 100 items: 29, compared with 55 without scaling and 39 with the square
-    root.
+    The information is approximate. It assumes that two kinds of samples are informative about the
+    interaction i -> j: samples with both i and j, and samples in which j might have arrived
+    after i. The fourth root is a compromise between no scaling and the scaling of Newton's method,
+    which uses the square root. With the glioblastoma data of 100 items, it needed the fewest
+    evaluations: 29, compared with 55 without scaling and 39 with the square root.
     """
     sets = presence(objective.distinct, objective.n)
     weights = objective.distinct.weights

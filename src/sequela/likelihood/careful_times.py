@@ -1,11 +1,10 @@
 """Compute the likelihood of a set at a known time in decimal arithmetic.
 
-This module is for sets for which doubles are not precise enough. If exit rates times the
-observation time are very large, the likelihood depends on differences of exit rates that are lost
-in rounding. The closed form of section 4.2 is a sum of exponentials whose coefficients cancel. It
-is evaluated here with as many digits as the cancellation needs. The numbers of digits and of terms
-grow quickly with the size of the set, so this works for small sets only. `Passage.timed` decides
-when this module is used.
+Some sets need more precision than doubles have. If exit rates times the observation time are very
+large, the likelihood depends on differences of exit rates that are lost in rounding. The closed
+form of section 4.2 is a sum of exponentials whose coefficients cancel. It is evaluated here with as
+many digits as the cancellation needs. The numbers of digits and of terms grow quickly with the size
+of the set, so this works for small sets only. `Passage.timed` decides when this module is used.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST_CAREFUL_SET", "careful_set"]
 
 LARGEST_CAREFUL_SET = 6
-# Equal exit rates would lead to a division by zero. So a different multiple of 10^-22 is added to
-# each exit rate times the observation time. This changes log p by less than the precision of a
-# double.
+# Equal exit rates would lead to a division by zero. To avoid this, a different multiple of 10^-22
+# is added to each product of an exit rate and the observation time. This changes log p by less than
+# the precision of a double.
 _APART = 22
 _GUARD_DIGITS = 40
 
@@ -33,7 +32,7 @@ _GUARD_DIGITS = 40
 def careful_set(
     parameters: Parameters, columns: Columns, t: float, *, want_gradient: bool
 ) -> tuple[float, NDArray[np.float64] | None]:
-    """Return log p(S | t) and the gradient G of the set, in the layout of `lattice.gradient`."""
+    """Return log p(S | t) and the gradient G of the set, with the axes of `lattice.gradient`."""
     highest = max(columns.highest + np.log(t), 0.0) / np.log(10.0) + np.log10(columns.n_columns + 1)
     digits = int((columns.k + 1) * (highest + _APART + 0.4 * columns.k)) + _GUARD_DIGITS
     with localcontext(Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN)) as context:
@@ -119,8 +118,8 @@ class _Exponentials:
     def gradient(self) -> NDArray[np.float64]:
         """Return G: the derivative of log p by the log-rate of each column.
 
-        Row b is the sum over the states that contain b, and the last row the sum over all states.
-        The last column is the time spent in these states.
+        Row b is the sum over the states that contain b, and the last row is the sum over all
+        states. The last column is the time that the process spends in these states.
         """
         backward = self._backward()
         G = [[Decimal(0)] * (self.m + 1) for _ in range(self.k + 1)]
@@ -157,7 +156,7 @@ def _rates(theta: NDArray[np.float64], columns: Columns, t: float) -> list[list[
     scale = Decimal(t)
     base = [Decimal(float(theta[j, j])).exp() * scale for j in items]
     factor = [[Decimal(float(theta[i, j])).exp() for j in items] for i in items[:k]]
-    # Compute each state from the state without its lowest item.
+    # Compute the rates of each state from those of the state without its lowest item.
     all_rates: list[list[Decimal]] = [base]
     for R in range(1, 1 << k):
         b = (R & -R).bit_length() - 1

@@ -1,7 +1,7 @@
-"""Draw the missing cells of samples with more missing cells than a lattice can sum over.
+"""Draw the missing cells of samples that have too many of them for the sum over a lattice.
 
-Each completed set is then evaluated exactly. Many draws give the same completed set, even draws of
-different samples, so each distinct completed set is evaluated only once.
+Each completed set is then evaluated exactly. Many draws give the same completed set, also in
+different samples. So each distinct completed set is evaluated only once.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ __all__ = [
     "draw_cells",
 ]
 
-# Samples per piece of work.
+# Number of samples per piece of work.
 _TOGETHER = 64
-# Draws per chain for the log-likelihood and its gradient.
+# Number of draws per chain for the log-likelihood and its gradient.
 _VALUE_DRAWS = 16
 
 
@@ -136,7 +136,7 @@ def _draw_with_orders(
     drawn: NDArray[np.uint8],
     rng: np.random.Generator,
 ) -> bool:
-    """Fill `drawn` with the missing cells of drawn histories; samples may have any size."""
+    """Fill `drawn` with the missing cells of drawn histories. The samples may have any size."""
     chains, kept, _ = drawn.shape
     n = parameters.n
     states = np.zeros((chains, n), dtype=np.int64)
@@ -198,8 +198,8 @@ class SampledCompletions(NamedTuple):
     Attributes
     ----------
     log_p, variance : arrays
-        The estimated log-probability of each sample, and the variance of this estimate. Both are
-        NaN if the log-probabilities were not requested.
+        The estimated log-probability of each sample, and the variance of this estimate. Both arrays
+        are NaN if the log-probabilities were not requested.
     gradient, gradient_variance : arrays (n, n) or None
         The weighted sum of the gradients of the samples, and the variance of this sum.
     present : list of arrays
@@ -251,14 +251,14 @@ def _values(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return estimates of log p of samples by importance sampling, and their variances.
 
-    A proposal T is a completed set whose missing cells are drawn independently. An item is present
-    with the probability that is its share among the draws from the posterior. The mean of
-    p(T) / P(proposal T) is an unbiased estimate of p.
+    A proposal T is a completed set whose missing cells are drawn independently. The probability
+    that an item is present in T is its share among the draws from the posterior. The mean of p(T) /
+    P(proposal T) is an unbiased estimate of p.
     """
     proposed, log_q = [], []
     for drawn in cells:
-        # Count half a draw more with the item and half a draw more without it, so that no
-        # probability of a proposal is 0 or 1.
+        # Add half a draw with the item and half a draw without it, so that no probability of a
+        # proposal is 0 or 1.
         share = (drawn.sum(axis=0) + 0.5) / (len(drawn) + 1.0)
         new = rng.random(drawn.shape) < share
         proposed.append(new.astype(np.uint8))
@@ -271,5 +271,5 @@ def _values(
     count = weight.shape[1]
     log_p = top[:, 0] + np.log(mean)
     variance = weight.var(axis=1, ddof=1) / (count * mean**2)
-    # If all weights are equal, their variance is 0. The lower bound avoids a variance of 0 then.
+    # If all weights happen to be equal, their variance is 0. The lower bound avoids this value.
     return log_p, np.maximum(variance, 0.25 / count**2)

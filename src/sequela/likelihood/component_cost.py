@@ -29,21 +29,22 @@ __all__ = [
 LEAST_COMPONENT_SET = 13
 # The fixed cost of evaluating a set by components, as a number of operations on a lattice.
 COMPONENT_OVERHEAD = 5e6
-# Larger components need more memory than any budget.
+# Components of more items are never computed exactly: their functions would need more than 170 GB.
 LARGEST_COMPONENT = 24
-# Largest total number of states for which quantiles of small sets are computed by components.
+# For quantiles of small sets: components are used only if they have at most this many states in
+# total.
 _MOST_QUANTILE_STATES = 512
-# Number of coefficients of the functions of time, per state of a component.
+# Number of values that are stored for the functions of time, per state of a component.
 _COEFFICIENTS = 20 * 16
 
 
 def work_of_components(
     parameters: Parameters | None, parts: list[Component], budget: Budget
 ) -> float:
-    """Return the number of operations to evaluate a set by components; inf if beyond the budget.
+    """Return the number of operations to evaluate a set by components, or inf if beyond the budget.
 
-    If `parameters` is None, only the sizes of the components are tested. Otherwise the range of
-    their rates is tested too.
+    If `parameters` is None, only the sizes of the components are tested. Otherwise, the function
+    also tests whether their rates are in range.
     """
     work = COMPONENT_OVERHEAD
     for part in parts:
@@ -61,7 +62,7 @@ def work_of_components(
 def component_cost(parameters: Parameters, items: NDArray[np.int64]) -> tuple[float, float]:
     """Return the numbers of operations and of bytes to evaluate a set by components.
 
-    The budget is not tested.
+    This function does not test the budget.
     """
     parts, _ = components_of(items, parameters.children)
     functions = [2.0**part.size * _COEFFICIENTS for part in parts]
@@ -70,9 +71,9 @@ def component_cost(parameters: Parameters, items: NDArray[np.int64]) -> tuple[fl
 
 
 def has_small_components(parameters: Parameters, items: NDArray[np.int64]) -> bool:
-    """Return whether a small set has components that give its time much faster than its lattice.
+    """Return whether components give the times of a small set much faster than its lattice.
 
-    This is for quantiles of the observation time.
+    The function is used for quantiles of the observation time.
     """
     if items.size >= LEAST_COMPONENT_SET:
         return False

@@ -1,12 +1,12 @@
 """Compute exact arrival times and orders of a set that consists of small components.
 
-Given the observation time t, components are independent. Means and variances of the arrival times,
-and orders within a component, need one pass over the states of the component. The probability that
-an item of one component arrived before an item of another component is a double integral over t and
+Given the observation time t, components are independent. One pass over the states of a component
+gives means and variances of its arrival times, and the orders of its items. The probability that an
+item of one component arrived before an item of another component is a double integral, over t and
 over the times s before t. The integrand is the probability that the first item is present at s,
 times the density of the arrival of the second item at s. The position of an item among all others
-depends on the number of items that are present at s. The generating function of this number is a
-product over the components. For isolated items there are closed forms.
+depends on how many items are present at s. The generating function of this number is a product over
+the components. For isolated items there are closed forms.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
 
 __all__ = ["ComponentHistory"]
 
-# Largest number of values in the products of generating functions that are in memory together.
+# Largest number of values that the products of generating functions may have in memory at a time.
 _MOST_NUMBERS = 1 << 21
-# The posterior of the observation time becomes narrower with the square root of the set size, so
-# larger sets need shorter panels. With panels that double in length, errors of arrival times were
-# 1e-12 for 24 items and 1e-5 for 250.
+# The larger a set, the narrower is the posterior of its observation time: the width decreases with
+# the square root of the size. So larger sets need shorter panels. With panels that double in
+# length, the errors of arrival times were 1e-12 for 24 items and 1e-5 for 250 items.
 _ITEMS_PER_SPLIT = 24.0
-# Gauss points on each interval of the times before an observation: the smallest number, and the
-# number of additional points per item of the set.
+# Number of Gauss points on each interval of the times before an observation: the smallest number,
+# and the number that is added per item of the set.
 _LEAST_POINTS = 10
 _POINTS_PER_ITEM = 0.5
-# If rate times time is smaller than this, the mean and the second moment of the arrival time of an
-# isolated item are computed by a power series.
+# If the rate times the time is smaller than this, a power series gives the mean and the second
+# moment of the arrival time of an isolated item.
 _SERIES = 0.5
 
 
@@ -83,7 +83,8 @@ class ComponentHistory:
         self.time_variance = distribution.variance
         self.arrival_mean = np.empty(items.size)
         second = np.empty(items.size)
-        # Orders of items of different components are computed when they are first used.
+        # Orders of items in different components are computed when they are needed for the first
+        # time.
         self._within = np.full((items.size, items.size), np.nan)
         components, isolated = solved.parts(0)
         for c in components:
@@ -115,8 +116,8 @@ class ComponentHistory:
 
     def _solve(self) -> ComponentSets:
         sets = [self.items]
-        # The backward functions depend on the posterior of the time. It is narrow for large sets,
-        # which then need more panels.
+        # The backward functions depend on the posterior of the time. For large sets this posterior
+        # is narrow, and more panels are needed.
         splits = int(np.ceil(np.sqrt(max(self.items.size, 1) / _ITEMS_PER_SPLIT)))
         solved = ComponentSets(
             self.parameters, decompose_by(self.parameters.children, sets), sets, splits=splits
@@ -157,7 +158,8 @@ class ComponentHistory:
         # Generating functions of the positions at the first half of the roots of unity.
         transform = np.zeros((k, k // 2 + 1), dtype=np.complex128)
         error = 0.0
-        # The probability of a position is a product over all items, so it needs more Gauss points.
+        # The probability of a position is a product over all items. Therefore it needs more Gauss
+        # points.
         points = _LEAST_POINTS + int(_POINTS_PER_ITEM * k)
         times, posterior = observation_times(solved, 0)
         with WorkProgress("orders of the items of a sample", times.size) as bar:
@@ -172,7 +174,8 @@ class ComponentHistory:
         known = ~np.isnan(self._within)
         before[known] = self._within[known]
         place = np.maximum(np.fft.irfft(transform, n=k, axis=1), 0.0)
-        # One of two items arrived first, and the probabilities of all positions add up to 1.
+        # The probabilities of the two orders of a pair must add up to 1, as must those of all
+        # positions of an item.
         error = max(
             error,
             float(np.abs(before + before.T + np.eye(k) - 1.0).max()),
@@ -181,7 +184,7 @@ class ComponentHistory:
         if error > CROSS_ACCURACY:
             raise InputError(
                 f"the probabilities of orders in a set of {k} items have an error of {error:.1g}, "
-                "because the rates of the model are too different. Use a theta with smaller entries"
+                "because the rates of the model differ too much. Use a theta with smaller entries"
             )
         whole = 0.5 * (before + 1.0 - before.T)
         np.fill_diagonal(whole, 0.0)
@@ -189,12 +192,12 @@ class ComponentHistory:
 
 
 class _States:
-    """All items of a set at moments before an observation.
+    """The states of all items of a set, at moments before an observation.
 
     A part is a component or an isolated item. ``present[b, a]`` is the probability that item b is
-    present at moment a, ``arrivals[b, j, a]`` the density of its arrival after j other items of its
-    part, and ``counts[c][j, a]`` the probability that part c has j items. `error` is the largest
-    error of probabilities that must be 1.
+    present at moment a. ``arrivals[b, j, a]`` is the density of its arrival after j other items of
+    its part. ``counts[c][j, a]`` is the probability that j items of part c are present. `error` is
+    the largest error of probabilities that must be 1.
     """
 
     def __init__(self, k: int, widest: int, moments: int) -> None:
@@ -266,11 +269,11 @@ def _add_places(
     weights: NDArray[np.float64],
     members: list[NDArray[np.intp]],
 ) -> None:
-    """Add weighted moments to `transform`, the Fourier transform of the positions of all items.
+    """Add the terms of some moments to `transform`, the Fourier transform of the positions.
 
     The number of items before an arrival is the sum of the numbers in all parts. The parts are
-    independent, so the generating function of the sum is a product. The product over all parts but
-    one is the product of all parts before it times the product of all parts after it.
+    independent, so the generating function of the sum is a product. The product over all parts
+    except one is the product of all parts before it, times the product of all parts after it.
     """
     k, frequencies = transform.shape
     roots = np.exp(-2j * np.pi * np.arange(frequencies) / k)
@@ -307,7 +310,7 @@ def _truncated_exponential(
     with np.errstate(over="ignore"):
         tail = 1.0 / np.expm1(large)
     first = np.where(x < _SERIES, 0.5 - odd, 1.0 / large - tail)
-    # The terms of order 1/x^2 and 1/x cancel; odd / x is again a power series.
+    # The terms of order 1/x^2 and 1/x cancel. The ratio odd / x is again a power series.
     ratio = _polynomial(square, _BERNOULLI)
     second = np.where(
         x < _SERIES,

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ComponentPart"]
 
-# Cost of components for a gradient on the support only, divided by the cost for a full gradient. In
-# a measurement with 50 items these costs were 5.5 ms and 15 ms.
+# Cost of components for a gradient on the support only, divided by their cost for a complete
+# gradient. In a measurement with 50 items, the two costs were 5.5 ms and 15 ms.
 _ON_SUPPORT = 0.35
 
 
 class ComponentPart:
-    """The sets that a fit evaluates by components while theta is zero outside a support.
+    """The sets that a fit evaluates by components, as long as theta is zero outside a support.
 
     Parameters
     ----------
@@ -41,9 +41,8 @@ class ComponentPart:
     budget : Budget
         The largest cost of components.
     known : dict or None
-        The posterior of the observation time of each set at its last evaluation, which
-        `quick_components` needs. Evaluations change it. None means that `quick_components` is not
-        used.
+        The posterior of the observation time of each set at its last evaluation. `quick_components`
+        needs it, and every evaluation updates it. None means that `quick_components` is not used.
 
     Attributes
     ----------
@@ -123,8 +122,8 @@ class ComponentPart:
     ) -> tuple[float, NDArray[np.float64]] | None:
         """Return the weighted sum of log p and its gradient by `QuickComponents`.
 
-        Return None if the result is not precise enough, or if the posterior of the time of a set is
-        not known yet.
+        Return None if the result is not precise enough, or if no posterior of the time of a set is
+        stored yet.
         """
         assert self._decomposition is not None  # noqa: S101 - there are such sets
         begun = [self._known[s] for s in map(int, self.places) if s in self._known]

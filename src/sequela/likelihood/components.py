@@ -1,4 +1,4 @@
-"""Compute the exact likelihood of sets of any size by components, if theta is sparse.
+"""Compute the exact likelihood of sets of any size by components. This requires a sparse theta.
 
 Given the observation time t, the components of a set (`decomposition`) are independent, so
 
@@ -7,8 +7,8 @@ Given the observation time t, the components of a set (`decomposition`) are inde
 with the components c, the isolated items i and their base rates w_i, and the total rate v of the
 absent items on which no item of S acts. The functions p_c come from `kernels.components`, on panels
 of time that double in length. The integral uses Gauss's rule on each panel. A component that
-several sets share is evaluated only once. Its gradient is also computed only once, because the
-weighted posteriors of the time of these sets are first added up.
+several sets share is evaluated only once. Its gradient is also computed only once: the posteriors
+of the times of these sets, each times the weight of its set, are added up before.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ __all__ = [
     "time_bounds",
 ]
 
-# The largest number of panels. A set with a rate above 2^(MOST_PANELS - 12) could need more, so it
-# is evaluated by another method.
+# The largest number of panels. If a rate is above 2^(MOST_PANELS - 12), a set could need more
+# panels, so it is evaluated by another method.
 MOST_PANELS = 56
 # The largest accepted relative error of a probability.
 ACCURACY = 1e-9
-# Gauss points per panel: the smallest number, and the number of additional points per item of the
-# largest set. On [h, 2h] the integrand of a set of k items changes by a factor of up to 2^k.
+# Number of Gauss points per panel: the smallest number, and the number that is added per item of
+# the largest set. On [h, 2h], the integrand of a set of k items changes by a factor of up to 2^k.
 _LEAST_POINTS = 32
 _POINTS_PER_ITEM = 0.45
-# This number of panels is enough for most data sets, in which rates differ by a factor of at most a
-# million.
+# This number of panels is enough if rates differ by a factor of at most a million, as in most data
+# sets.
 _USUAL_PANELS = 20
 
 
@@ -138,7 +138,7 @@ class TimeGrid:
         return panel, values
 
     def project(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the coefficients of a function of time that represents weights at the points.
+        """Return the coefficients of a function of time that stands for weights at the points.
 
         The integral of this function times a polynomial (of a degree below DEGREES on each panel)
         is the weighted sum of the values of the polynomial at the points.
@@ -190,10 +190,10 @@ class ComponentFunction:
         return log_p
 
     def tails(self, grid: TimeGrid) -> NDArray[np.float64]:
-        """Return the size of the last coefficients on each panel, relative to the function.
+        """Return how large the last coefficients on each panel are, relative to the function.
 
-        If the polynomials approximate the function well, their coefficients decrease
-        geometrically. The last coefficients are then a bound of the error of the approximation.
+        If the polynomials approximate the function well, their coefficients decrease geometrically.
+        The last coefficients are then an upper bound of the error of the approximation.
         """
         last = np.abs(self.P[-1][-2:]).sum(axis=0)
         largest = np.abs(self.scaled.reshape(-1, grid.points)).max(axis=1)
@@ -201,14 +201,14 @@ class ComponentFunction:
         return relative
 
     def source(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the coefficients of the weights of the times divided by the scaled probability."""
+        """Return the coefficients of the weights of times divided by their scaled probabilities."""
         largest = max(float(weights.max(initial=0.0)), 1e-300)
         return grid.project(np.where(weights > 1e-30 * largest, weights, 0.0) / self.scaled)
 
     def gradient(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the gradient of the weighted sum of log p over the points.
 
-        The layout is that of the kernel `component_gradient`.
+        The array has the axes of G in the kernel `component_gradient`.
         """
         source = self.source(grid, weights)
         G = np.empty((self.k + 1, self.columns.size + 1))
@@ -222,8 +222,9 @@ class ComponentFunction:
 def time_bounds(fastest: float, drop: float, size: int) -> tuple[float, float]:
     """Return bounds between which the posterior of the observation time of a set lies.
 
-    Given the order, the time is a sum of size + 1 exponential holding times whose rates lie between
-    `drop` and `fastest`. The probability outside the bounds is far below rounding errors.
+    Given the order, the time is a sum of size + 1 exponential holding times, whose rates lie
+    between `drop` and `fastest`. The probability of a time outside the bounds is far below rounding
+    errors.
     """
     first = 1.0 / fastest
     steps = size + 1.0
@@ -232,7 +233,7 @@ def time_bounds(fastest: float, drop: float, size: int) -> tuple[float, float]:
 
 
 class ComponentSets:
-    """Sets that are products of components, at one theta.
+    """Sets whose probabilities are computed by components, at one theta.
 
     Parameters
     ----------
@@ -241,19 +242,21 @@ class ComponentSets:
     decomposition : Decomposition
         The components and isolated items of the sets.
     sets : sequence of arrays
-        The items of the sets, in the order of the decomposition.
+        The items of each set. The sets are in the sequence of `decomposition.lists`.
     splits : int
-        Number of panels per doubling of the time. One is enough for the functions of the
-        components. The posterior of the time of a large set is narrower and may need more.
+        Number of panels per doubling of the time. One is enough to represent p_c(t), the
+        probability of a component at time t. The posterior of the time of a large set is narrower
+        and may need more.
 
     Attributes
     ----------
     log_p : array
         After `solve`: log-probabilities of the sets.
     posterior : array (sets, points)
-        After `solve`: posterior probabilities of the points of `grid` as the observation time.
+        After `solve`: for each set, the posterior probability that the observation time is each of
+        the points `grid.times`. A row sums to 1.
     errors : array
-        After `solve`: bounds of the relative errors of the probabilities.
+        After `solve`: upper bounds of the relative errors of the probabilities.
     """
 
     def __init__(
@@ -285,7 +288,7 @@ class ComponentSets:
 
     @cached_property
     def touched(self) -> NDArray[np.bool_]:
-        """Whether an item (column) is in a set (row), or the set acts on it.
+        """A table (sets, items): whether the item is in the set, or the set acts on the item.
 
         The rates of all other items are constant.
         """
@@ -350,12 +353,12 @@ class ComponentSets:
             s = int(np.nanargmax(self.errors))
             raise InputError(
                 f"the probability of a set of {self.sets[s].size} items by components has an error "
-                f"of {self.errors[s]:.1g}, because the rates of the model are too different. Use "
+                f"of {self.errors[s]:.1g}, because the rates of the model differ too much. Use "
                 "method='relocation', or a theta with smaller entries"
             )
 
     def _judge(self) -> None:
-        """Fill `errors`: the error of the approximation, weighted by the posterior of the time."""
+        """Fill `errors`: errors of the approximation, averaged over the posterior of the time."""
         if not self.functions:
             self.errors = np.zeros(len(self.sets))
             return
@@ -368,7 +371,7 @@ class ComponentSets:
     def gradient(self, weights: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:
         """Return the weighted sum of the gradients, after `solve`.
 
-        Entries between items of different components are left at 0: see `cross_gradient`.
+        Entries between items of different components remain 0. `cross_gradient` computes them.
         """
         n = self.parameters.n
         grid = self.grid
@@ -400,7 +403,7 @@ class ComponentSets:
         return gradient
 
     def _add_free(self, gradient: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
-        """Add the derivatives by the base rates of items with constant rates.
+        """Add the derivatives with respect to the base rates of items with constant rates.
 
         Each derivative is -rate * mean time.
         """

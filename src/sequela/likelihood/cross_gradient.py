@@ -3,13 +3,13 @@
 The KKT residual needs these entries. The corresponding entries of theta are zero, so a step that
 changes only the present interactions does not need them. Each entry is an integral over the
 observation time and over the points in time before it, the *moments* (`kernels.crossing`). The
-contribution of an item depends only on its own component and the time, so it is evaluated once for
-all sets that contain the component. Sets differ only in the weights of the times.
+contribution of an item depends only on its own component and on the time. So it is evaluated once
+for all sets that contain the component. The sets differ only in the weights of the times.
 
-The entry (i, j) is simpler if j is an isolated item, or an item with a constant rate: the density
-of the arrival of j, minus the mean rate of j, does not depend on the moment. The inner integral
-then needs only the time during which item i is present, and a set needs one small matrix product.
-Sets of hundreds of items consist almost entirely of such items.
+The entry (i, j) is simpler if j is an isolated item or has a constant rate. The density of the
+arrival of j, minus its mean rate, then does not depend on the moment. The inner integral needs only
+the time during which item i is present, and one small matrix product per set is enough. Sets of
+hundreds of items consist almost entirely of such items.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 
 __all__ = ["CROSS_ACCURACY", "CrossGradient"]
 
-# Largest accepted error. The error is estimated from the probability of a component at t, which
-# must be the same for every moment before t.
+# Largest accepted error. It is estimated from the probability of a component at t: this probability
+# must be the same, from whichever moment before t it is computed.
 CROSS_ACCURACY = 1e-8
-# Largest number of bytes for the tables of all components. If the tables need more, the times are
-# split into portions.
+# Largest number of bytes for the tables of all components. If more bytes were needed, the times are
+# divided into portions.
 _MOST_BYTES = 3e8
-# Largest number of bytes for partial sums of the gradient, and the largest number of partial sums.
-# The number of sums depends only on the problem and not on the number of threads, so that results
-# do not depend on it either.
+# Largest number of bytes for partial sums of the gradient, and largest number of partial sums. The
+# number of sums depends only on the problem, not on the number of threads. So the results do not
+# depend on the number of threads either.
 _MOST_SUM_BYTES = 2.5e8
 _MOST_SUMS = 16
 # Largest number of rows in one matrix product.
 _MOST_ROWS = 512
-# If rate times time is smaller than this, the share of the time in which an item is present is
-# computed by a power series.
+# If the rate times the time is smaller than this, a power series gives the share of the time in
+# which an item is present.
 _SMALL = 1e-2
 
 
@@ -78,13 +78,13 @@ class CrossGradient:
         functions = solved.functions
         sizes = [f.k for f in functions]
         widths = [f.columns.size for f in functions]
-        # The first row and the first column of each component in the common tables.
+        # The first row and the first column of each component in the tables of all components.
         self._row_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._column_start = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
         self._isolated = solved.decomposition.isolated
 
     def gradient(self, weights: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]:
-        """Return the weighted sum of the gradients of all sets; entries within components are 0."""
+        """Return the weighted sum of the gradients of all sets. Entries within components are 0."""
         self._shared = SharedTimes(self.solved, self._precision)
         times = self._shared.times
         self._pooled = self._shared.pooled(weights)
@@ -110,7 +110,7 @@ class CrossGradient:
         return total
 
     def _membership(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return two tables of 0 and 1: the components of each set, and its isolated items."""
+        """Return two tables of 0 and 1: the components, and the isolated items, of each set."""
         solved = self.solved
         components = np.zeros((len(solved.sets), len(solved.functions)))
         isolated = np.zeros((len(solved.sets), self._isolated.size))
@@ -125,7 +125,7 @@ class CrossGradient:
         return float(max([*exits, *self.parameters.rate[self._isolated], 1e-300]))
 
     def _portions(self) -> list[NDArray[np.int64]]:
-        """Return portions of the times that are small enough for the memory, as positions."""
+        """Return the positions of times in portions that are small enough for the memory."""
         times = self._shared.times
         if not self.solved.functions:
             return []
@@ -180,14 +180,14 @@ class CrossGradient:
     def _onto_steady(
         self, chosen: range, weights: NDArray[np.float64], total: NDArray[np.float64]
     ) -> None:
-        """Add the entries of some sets whose columns are isolated or have constant rates."""
+        """Add entries of some sets whose columns are isolated items or have constant rates."""
         solved = self.solved
         rate = self.parameters.rate
         times = self._shared.times
         wt = np.multiply.outer(rate[self._isolated], times)
         lasting = np.concatenate([self._lasting, times * _present_share(wt)])
         with np.errstate(over="ignore"):
-            # The density of the arrival minus the mean rate, which does not depend on the moment.
+            # The density of the arrival minus the mean rate. It does not depend on the moment.
             steps = rate[self._isolated][:, None] / np.expm1(wt)
         for s in chosen:
             components, isolated = solved.parts(s)
@@ -203,8 +203,8 @@ class CrossGradient:
             same = np.arange(isolated.size)
             entries[same + rows.size - isolated.size, same] = 0.0
             total[np.ix_(rows, self._isolated[isolated])] += entries
-            # If the rate of the column is constant, the entry is minus this rate times the time for
-            # which the item of the row is present.
+            # If the rate of the column is constant, the entry is minus this rate, times the time
+            # during which the item of the row is present.
             steady = np.where(solved.touched[s], 0.0, rate)
             total[rows] -= np.multiply.outer(present.sum(axis=1), steady)
 
@@ -216,12 +216,12 @@ class CrossGradient:
         if self.error > CROSS_ACCURACY:
             raise InputError(
                 f"the gradient between components has an error of {self.error:.1g}, because the "
-                "rates of the model are too different. Use a theta with smaller entries"
+                "rates of the model differ too much. Use a theta with smaller entries"
             )
 
 
 class _Products:
-    """The products of rows and columns of components at some times, which `add` adds to a sum."""
+    """The products of rows and columns of components at some times. `add` adds them to a sum."""
 
     def __init__(
         self,
@@ -243,10 +243,10 @@ class _Products:
             self._add_time(place, total)
 
     def _add_time(self, place: int, total: NDArray[np.float64]) -> None:
-        """Add the products at one time: for all sets together, or set by set if that is faster.
+        """Add the products at one time, for all sets together or set by set, whichever is faster.
 
-        If all sets are computed together, every pair of components is computed once, even pairs
-        that no set contains.
+        If all sets are computed together, every pair of components is computed once. This includes
+        pairs that no set contains.
         """
         cross = self.cross
         sets = np.nonzero(cross._pooled[:, self.portion[place]])[0]  # noqa: SLF001 - part of it
@@ -261,7 +261,7 @@ class _Products:
             self._add_sets(place, np.array([s]), part, total)
 
     def _cost(self, components: NDArray[np.int64], isolated: NDArray[np.int64]) -> float:
-        """Return the number of products of a row and a column for these parts."""
+        """Return the number of products of a row and a column for these components and items."""
         cross = self.cross
         rows = np.diff(cross._row_start)[components].sum() + isolated.size  # noqa: SLF001
         return float(rows) * float(np.diff(cross._column_start)[components].sum())  # noqa: SLF001
@@ -326,7 +326,7 @@ def _add_products(
 
 
 def _present_share(wt: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean share of [0, t] in which an isolated item is present, if it is present at t.
+    """Return the mean share of [0, t] during which an isolated item, present at t, is present.
 
     For an item with the rate w, the share is 1 / (1 - exp(-wt)) - 1 / wt.
     """

@@ -1,9 +1,9 @@
 """Choose the times at which gradients between components are evaluated.
 
-These are observation times and points in time before them (*moments*). All sets share one grid over
-log t, so that quantities which depend only on a component and the time are evaluated once. A large
-set has a narrow posterior of the time and uses every point of the grid. A small set uses every
-second, fourth or 2^m-th point.
+These times are observation times and points in time before them (*moments*). All sets share one
+grid over log t. So quantities that depend only on a component and the time are evaluated once. A
+large set has a narrow posterior of the time and uses every point of the grid. A small set uses only
+every second, fourth or 2^m-th point.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class Precision:
     Attributes
     ----------
     tail : float
-        The integral ends where the posterior falls below this share of its largest value.
+        The integral ends where the posterior is smaller than this share of its largest value.
     step, step_of_width : float
-        The step of the trapezoidal rule over log t for a set of k items is at most `step`, and at
-        most `step_of_width` / sqrt(k + 1), because 1 / sqrt(k + 1) is about the width of the
-        posterior of log t. The error is about exp(-pi^2 / step) for few items, and
-        exp(-2 (pi / step_of_width)^2) for many items.
+        For a set of k items, the step of the trapezoidal rule over log t is at most `step`, and at
+        most `step_of_width` / sqrt(k + 1). Here 1 / sqrt(k + 1) is about the width of the posterior
+        of log t. The error is about exp(-pi^2 / step) for few items, and exp(-2 (pi /
+        step_of_width)^2) for many items.
     points : int
-        Number of Gauss points per interval. The intervals divide [0, t], and their lengths halve
-        towards both ends.
+        Number of Gauss points per interval. The intervals divide [0, t]. Towards both ends, each
+        interval is half as long as its neighbour.
     resolved : float
-        The length of the shortest intervals, in units of 1 / the fastest rate.
+        The length of the shortest intervals, in units of 1 / (the fastest rate).
     """
 
     tail: float
@@ -53,10 +53,10 @@ class Precision:
     resolved: float
 
 
-# For results: the error is about 1e-11.
+# This precision is for results. The error is about 1e-11.
 FINE = Precision(tail=1e-15, step=0.3, step_of_width=0.75, points=10, resolved=1.0)
-# For a solver whose tolerance is 1e-4. The error is about 1e-6 for sets of few items. It is 1e-8
-# for the larger sets that fits evaluate by components.
+# This precision is for a solver whose tolerance is 1e-4. The error is about 1e-6 for sets of few
+# items. It is 1e-8 for the larger sets that fits evaluate by components.
 COARSE = Precision(tail=1e-10, step=0.45, step_of_width=1.1, points=6, resolved=3.0)
 
 
@@ -79,7 +79,7 @@ class SharedTimes:
     points : list of arrays
         For each set, the positions of its times in `times`.
     weights : list of arrays
-        For each set, the posterior at its times; it sums to 1.
+        For each set, the posterior probabilities of its times, which add up to 1.
     """
 
     def __init__(self, solved: ComponentSets, precision: Precision) -> None:
@@ -103,7 +103,7 @@ class SharedTimes:
         self.weights = [self._posterior(s, log_isolated) for s in range(sizes.size)]
 
     def _places(self, s: int, stride: int) -> NDArray[np.int64]:
-        """Return the times of a set as positions on the finest grid; position 0 is t = 1."""
+        """Return the positions of a set's times on the finest grid; position 0 is t = 1."""
         grid = self._solved.grid
         row = self._solved.posterior[s]
         fall = -np.log(self._precision.tail)
@@ -111,7 +111,7 @@ class SharedTimes:
         density = np.log(np.maximum(row, 1e-300)) - grid.log_weights + np.log(grid.times)
         near = np.nonzero(density > density.max() - fall)[0]
         first = np.log(grid.times[max(near[0] - 1, 0)])
-        # Before the first point of the grid the density is a power of t.
+        # Before the first point of the grid, the density is proportional to a power of t.
         fallen = density.max() - density[0]
         first -= max(0.0, fall - fallen) / (self._solved.sets[s].size + 1.0)
         last = np.log(grid.times[min(near[-1] + 1, row.size - 1)])
@@ -129,7 +129,7 @@ class SharedTimes:
         return normal
 
     def pooled(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the posteriors of the sets, each times its weight, as a table (sets, times)."""
+        """Return the posteriors of the sets, each times its weight, as an array (sets, times)."""
         table = np.zeros((len(self.points), self.times.size))
         for s, at in enumerate(self.points):
             table[s, at] = weights[s] * self.weights[s]
@@ -140,7 +140,8 @@ class SharedTimes:
 def unit_moments(halvings: int, points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return Gauss points in [0, 1] and their weights.
 
-    The points lie on intervals whose lengths halve towards both ends.
+    The points lie on intervals. Towards both ends of [0, 1], each interval is half as long as its
+    neighbour.
     """
     edges = np.concatenate([[0.0], 2.0 ** np.arange(-halvings - 1.0, 0.0)])
     nodes, weights = np.polynomial.legendre.leggauss(points)
@@ -153,7 +154,7 @@ def unit_moments(halvings: int, points: int) -> tuple[NDArray[np.float64], NDArr
 def moments_before(
     times: NDArray[np.float64], fastest: float, grid: TimeGrid, precision: Precision
 ) -> tuple[Moments, NDArray[np.float64], NDArray[np.float64]]:
-    """Return moments between 0 and each time that are dense enough for the fastest rate.
+    """Return moments between 0 and each time that are close enough together for the fastest rate.
 
     Return the moments as points on panels, their times, and their weights.
     """

@@ -1,10 +1,10 @@
 """Split a set into components of items that influence one another, and isolated items.
 
 Two items of a set S belong to the same component if one acts on the other, or if both act on the
-same item outside S. Every item on which a component acts is one of its own items or outside S. So
-the other items of S do not change the rates of a component, and it needs to be evaluated only once
-for all sets that contain it. An item of S is isolated if it acts on no item and no item of S acts
-on it.
+same item outside S. An item on which a component acts is either one of its own items or outside S.
+So the other items of S do not change the rates of a component, and the component is evaluated only
+once for all sets that contain it. An item of S is isolated if it acts on no item and no item of S
+acts on it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Component:
 
     @property
     def columns(self) -> NDArray[np.int64]:
-        """The items and children of the component; only their rates depend on its state."""
+        """The items and children of the component. Only the rates of these depend on its state."""
         return np.array([*self.items, *self.children], dtype=np.int64)
 
 
@@ -76,7 +76,8 @@ def components_of(
     linked: set[int] = set()
     for i in items.tolist():
         for j in children[i]:
-            # Link i with j if j is in the set. Otherwise link i with the first item that acts on j.
+            # If j is in the set, link i with j. Otherwise link i with the first item that acts on
+            # j.
             other = j if j in inside else first_parent.setdefault(j, i)
             linked.add(i)
             if j in inside:
@@ -98,7 +99,7 @@ def components_of(
 
 @dataclass(frozen=True)
 class Decomposition:
-    """The distinct components and isolated items of many sets, with lists of those of each set.
+    """The different components and isolated items of many sets, and which of them each set has.
 
     Attributes
     ----------
@@ -134,8 +135,8 @@ def decompose(support: NDArray[np.bool_], sets: Sequence[NDArray[np.int64]]) -> 
     Parameters
     ----------
     support : array (n, n) of bool
-        Whether item i acts, or may act, on item j. The support may contain more than the
-        interactions of theta. Components are then larger, but results stay correct.
+        Whether item i acts, or may act, on item j. The support may contain more entries than the
+        interactions of theta. The components are then larger, but the results are the same.
     sets : sequence of arrays
         The items of the sets.
     """
@@ -145,7 +146,7 @@ def decompose(support: NDArray[np.bool_], sets: Sequence[NDArray[np.int64]]) -> 
 def decompose_by(
     children: Sequence[tuple[int, ...]], sets: Sequence[NDArray[np.int64]]
 ) -> Decomposition:
-    """Return the result of `decompose`, given the items on which each item acts (`children`)."""
+    """Return the result of `decompose`; `children` contains the items on which each item acts."""
     places: dict[Component, int] = {}
     isolated_places: dict[int, int] = {}
     component_lists: list[list[int]] = []

@@ -37,11 +37,11 @@ class DistinctSamples:
     times : array
         Observation times; NaN where unknown.
     inverse : array of int
-        For every sample of the data, the position of its distinct sample.
+        For every sample of the data, the position of the distinct sample that is equal to it.
     first : array of int
         For every distinct sample, the first sample of the data that is equal to it.
     partial : array of bool
-        Whether the sample has missing cells, or an order that is known, at least in part.
+        Whether the sample has missing cells, or a known order of at least some items.
     """
 
     sets: SetList
@@ -72,7 +72,7 @@ class DistinctSamples:
                 "probability is zero. Correct the time, or give NaN if it is unknown"
             )
         # A pair (set, time) is stored as a complex number, because NumPy sorts complex numbers much
-        # faster than rows. NaN is not equal to itself, so an unknown time is replaced by -1.
+        # faster than rows. NaN is not equal to itself. Therefore an unknown time is replaced by -1.
         groups = 1 if data.is_plain else data.n_samples
         which_set = sets.inverse * groups + (0 if data.is_plain else _other_knowledge(data))
         keys = which_set + 1j * np.where(np.isnan(times), -1.0, times)
@@ -119,7 +119,7 @@ class DistinctSamples:
         return self._known.get(index)
 
     def as_partial(self, index: int) -> PartialSet:
-        """Return the sample as a `PartialSet`, also if it is complete."""
+        """Return the sample as a `PartialSet`, even if it is complete."""
         complete = PartialSet(self.items(index), np.empty(0, dtype=np.int64))
         return self._known.get(index, complete)
 
@@ -129,7 +129,7 @@ class DistinctSamples:
         return self._data is not None and self._data.missing is not None
 
     def missing_table(self, n: int) -> NDArray[np.float64] | None:
-        """Return an array (distinct samples, n): 1 for a missing cell, 0 for others.
+        """Return an array (distinct samples, n): 1 for a missing cell, 0 for any other cell.
 
         Return None if no cell is missing.
         """
@@ -156,10 +156,10 @@ class DistinctSamples:
         return found
 
     def on_whole_lattices(self, chosen: NDArray[np.bool_]) -> DistinctSamples:
-        """Return the samples after adding missing items to the items of the `chosen` samples.
+        """Return the samples, with the missing items of the `chosen` samples added to their items.
 
-        The chosen samples no longer count as partly known, because the kernel for complete sets
-        sums over missing items that are on the lattice (`SetList`).
+        The chosen samples then no longer count as partly known. The kernel for complete sets sums
+        over missing items that are on the lattice (`SetList`).
         """
         lists = [self.items(s) for s in range(len(self))]
         for s in map(int, np.flatnonzero(chosen)):
@@ -185,7 +185,7 @@ def _partly_known(data: Dataset) -> NDArray[np.bool_]:
 
 
 def _other_knowledge(data: Dataset) -> NDArray[np.int64]:
-    """Return for each sample the number of its combination of missing cells and known orders."""
+    """Return for each sample a number for its combination of missing cells and known orders."""
     cells = [b""] * data.n_samples
     if data.missing is not None:
         cells = [row.tobytes() for row in np.packbits(data.missing, axis=1)]

@@ -1,7 +1,7 @@
-"""Draw missing cells and orders together, for samples with too many items for a lattice.
+"""Draw missing cells and orders together, for samples with too many items for their lattice.
 
-A draw is a history: an order of a completed set. The probability and the gradient of a history are
-simple products and sums, so sets may have any size. The error is larger than in `completions`,
+A draw is a history: an order of a completed set. The probability of a history is a simple product
+and its gradient a simple sum, so sets may have any size. The error is larger than in `completions`,
 because orders are drawn as well.
 """
 
@@ -38,17 +38,18 @@ if TYPE_CHECKING:
 
 __all__ = ["DrawnHistories", "sample_histories"]
 
-# To estimate log p: the number of histories per point of the path, the smallest and largest number
-# of draws per chain, and the number of points.
+# For an estimate of log p: the number of histories per point of the path, the smallest and the
+# largest number of draws per chain, and the number of points.
 _VALUE_HISTORIES = 2e4
 _VALUE_DRAWS = (2, 16)
 _VALUE_NODES = 12
 # In a fit: the largest number of copies of samples, and of histories. A sample with a large weight
-# has several copies, each with its own chains.
+# has several copies, and each copy has its own chains.
 _MOST_COPIES = 2e4
 _MOST_HISTORIES = 6.4e5
-# Number of histories per piece of work, and number of samples whose chains share a stream of random
-# numbers. Both do not depend on the number of threads, so that results do not depend on it either.
+# Number of histories per piece of work; and number of samples whose chains share a stream of random
+# numbers. The two numbers do not depend on the number of threads, so the results do not depend on
+# it either.
 _TOGETHER = 4096
 _SAMPLES_TOGETHER = 32
 
@@ -98,7 +99,7 @@ class Histories(Draws):
         key: tuple[int, tuple[int, ...]],
         n_threads: int,
     ) -> Histories:
-        """Return the chains after `kept` draws each.
+        """Return the chains after they have made `kept` draws each.
 
         `key` holds the seed and the index of the random streams.
         """
@@ -133,7 +134,7 @@ class Histories(Draws):
         shares: NDArray[np.float64],
         n_threads: int,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return log p of the chosen draws and, if shares are given, the sum of their gradients."""
+        """Return log p of the chosen draws; with shares, also the weighted sum of gradients."""
         n = parameters.n
         orders, lengths = self.kept.reshape(-1, n), self.lengths.ravel()
         log_p = np.empty(chosen.size)
@@ -162,7 +163,7 @@ class Histories(Draws):
     def slopes(
         self, parameters: Parameters, effects: NDArray[np.float64], n_threads: int
     ) -> NDArray[np.float64]:
-        """Return the derivative of log p of every draw by a common factor of all effects.
+        """Return derivatives of log p of every draw with respect to a common factor of all effects.
 
         The result is an array (samples, chains, draws).
         """
@@ -190,9 +191,9 @@ class Histories(Draws):
 class DrawnHistories:
     """The samples of a fit whose histories are drawn, and their likelihood at any theta.
 
-    At a theta that differs from the theta of the draws, each draw is weighted by the ratio of its
-    probabilities at the two thetas. A sample with a large weight has several copies with chains of
-    their own, so that all draws have about the same weight.
+    If theta differs from the theta of the draws, each draw is weighted by the ratio of its
+    probabilities at the two thetas. A sample with a large weight has several copies, each with its
+    own chains, so that all draws have about the same weight.
 
     Parameters
     ----------
@@ -206,8 +207,8 @@ class DrawnHistories:
     Attributes
     ----------
     effective : float
-        The effective number of draws divided by their number, at the last evaluation. It is a mean
-        over the samples.
+        The effective number of draws divided by their number, as a mean over the samples, at the
+        last evaluation.
     """
 
     def __init__(
@@ -227,7 +228,7 @@ class DrawnHistories:
 
     @property
     def most_kept(self) -> int:
-        """The largest number of draws per chain with which an evaluation is fast enough."""
+        """The largest number of draws per chain with which an evaluation is still fast enough."""
         return int(np.clip(_MOST_HISTORIES / CHAINS / len(self.partials), 4, 64))
 
     def draw(
@@ -318,8 +319,8 @@ def sample_histories(
     """Return estimates of log p, their variances, the weighted gradient, and its variance.
 
     If all effects are zero, log p is known. Along a path of models, all effects grow from zero to
-    those of theta. The derivative of log p along this path is a mean over drawn histories. Log p at
-    theta is its known value at the start of the path plus the integral of this derivative.
+    the effects of theta. The derivative of log p along this path is a mean over drawn histories.
+    Log p at theta is the known value at the start of the path plus the integral of this derivative.
     """
     nodes, factors = np.polynomial.legendre.leggauss(_VALUE_NODES)
     log_p = independent_log_p(parameters, partials)

@@ -45,12 +45,12 @@ class Evaluation:
     Attributes
     ----------
     value : float
-        Mean log-likelihood over the samples. It is NaN if ``value=False`` and some sets are
-        sampled.
+        Mean log-likelihood over the samples. It is NaN if some sets are sampled and the argument
+        `value` of the evaluation was False.
     value_se : float
         Monte Carlo standard error of `value`; 0 if all sets are exact.
     gradient : array (n, n) or None
-        Derivative of `value` by theta[i, j].
+        Derivative of `value` with respect to theta[i, j].
     gradient_se : array (n, n) or None
         Monte Carlo standard errors of the gradient.
     seed : int
@@ -73,7 +73,7 @@ class Evaluation:
 
     @property
     def samples(self) -> pd.DataFrame:
-        """One row per sample: size of the set, method, log-likelihood, standard error."""
+        """A table with one row per sample: set size, method, log-likelihood, standard error."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -94,10 +94,10 @@ class Evaluation:
 
 
 class Likelihood:
-    """A data set whose log-likelihood can be evaluated for any number of models.
+    """A data set whose log-likelihood can be evaluated under any number of models.
 
-    Equal samples are evaluated once. The chains of sampled sets are kept between evaluations, so
-    that later evaluations need little burn-in.
+    Equal samples are evaluated only once. The chains of sampled sets are kept between evaluations,
+    so that later evaluations need only a short burn-in.
 
     Parameters
     ----------
@@ -109,11 +109,11 @@ class Likelihood:
         The weight of each sample in the mean. None uses the weights of a `Dataset`, if it has any.
     method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform", \
 "completions", "histories"}
-        How sets are evaluated. With "auto", sets within the budget are exact, on their lattice or
-        by components. Other sets are sampled: by block relocation if the time is unknown, and by
-        Metropolis-Hastings if it is known. If a sample has too many missing cells, they are drawn.
-        "completions" and "histories" draw all missing cells that can be drawn. "histories" also
-        draws orders.
+        How sets are evaluated. With "auto", sets within the budget are evaluated exactly, on their
+        lattice or by components. Other sets are sampled: by block relocation if the time is
+        unknown, and by Metropolis-Hastings if it is known. If a sample has too many missing cells,
+        these cells are drawn. With "completions" and "histories", all missing cells that can be
+        drawn are drawn. With "histories", orders are drawn as well.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 
@@ -150,11 +150,12 @@ class Likelihood:
         Parameters
         ----------
         model : Model, fitted SetChain, or theta (n, n)
-            theta[i, j] is the log-effect of item i on the rate of item j, theta[j, j] the log
-            base rate.
+            theta[i, j] is the log-effect of item i on the rate of item j. theta[j, j] is the log
+            base rate of item j.
         value, gradient : bool
             Whether to compute the log-likelihood, and whether to compute its gradient. If `value`
-            is False, the log-likelihoods of sampled sets, which take long, are not computed.
+            is False, the log-likelihoods of sets whose orders are sampled are not computed, because
+            they take long.
         """
         distinct = self.distinct
         read = as_model(model, self.data.items)
@@ -164,7 +165,7 @@ class Likelihood:
         exact = ExactWork(parameters, distinct, self._exact_blocks(ways), want_gradient=gradient)
         large = [int(s) for s in np.nonzero(~is_exact(ways) & ~self.distinct.partial)[0]]
         runs = self._prepare_chains(parameters, large, ways)
-        # One pool for all kinds of work. Results are added up in a fixed order.
+        # All kinds of work run in one pool of threads. Results are added up in a fixed order.
         pieces: list[Callable[[], Any]] = [*exact.pieces]
         pieces += [partial(run, value=value, gradient=gradient) for run in runs]
         done = run_all(pieces, self.settings.threads)[len(exact.pieces) :]
@@ -222,7 +223,7 @@ class Likelihood:
             places = np.flatnonzero(ways == way)
             if not places.size:
                 continue
-            # Imported here, because few data sets need these modules.
+            # These modules are imported here, because few data sets need them.
             from sequela.likelihood.completions import SampledCompletions
             from sequela.likelihood.drawn_histories import sample_histories
 
@@ -246,7 +247,7 @@ class Likelihood:
         log_p: NDArray[np.float64],
         gradient: NDArray[np.float64] | None,
     ) -> None:
-        """Fill in log p of the sets that use components; add their gradient if requested."""
+        """Fill in log p of the sets that use components. Add their gradient if it is requested."""
         chosen = np.nonzero(ways == Way.COMPONENTS)[0]
         if not chosen.size:
             return
@@ -271,7 +272,7 @@ class Likelihood:
             ]
 
     def _exact_blocks(self, ways: NDArray[np.str_]) -> list[NDArray[np.int64]]:
-        """Return blocks of exact sets; they are cached, because theta rarely changes them."""
+        """Return blocks of exact sets. They are cached, because they rarely depend on theta."""
         chosen = np.nonzero(ways == Way.EXACT)[0]
         key = chosen.tobytes()
         if self._blocks[0] != key:
@@ -281,7 +282,7 @@ class Likelihood:
     def _prepare_chains(
         self, parameters: Parameters, large: list[int], ways: NDArray[np.str_]
     ) -> list[ChainRun]:
-        """Return the chains of the sets `large`, set by set. Each chain can run separately."""
+        """Return the chains of the sets `large`, set by set. Each chain can run on its own."""
         sampling = self.settings.sampling
         runs = []
         for s in large:
@@ -312,9 +313,9 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate the log-likelihood of `data` under `model`, with details.
 
-    This is `log_likelihood` with more results: the returned `Evaluation` has standard errors, the
-    method and the log-likelihood of every sample, and the seed. See `Likelihood` for the
-    parameters.
+    This function is `log_likelihood` with more results. The returned `Evaluation` contains standard
+    errors, the method and the log-likelihood of every sample, and the seed. See `Likelihood` for
+    the parameters.
 
     Examples
     --------
@@ -362,27 +363,27 @@ def log_likelihood(
     method: str = "auto",
     **settings: Unpack[SettingsKeywords],
 ) -> float | tuple[float, NDArray[np.float64]]:
-    """Return the mean log-likelihood of the samples in `data`, and its gradient on request.
+    """Return the mean log-likelihood of the samples in `data` and, on request, its gradient.
 
     Parameters
     ----------
     model : Model, fitted SetChain, or theta (n, n)
-        theta[i, j] is the log-effect of item i on the rate of item j, theta[j, j] the log base
-        rate of item j. With theta alone, the observation time is exponential with rate 1.
+        theta[i, j] is the log-effect of item i on the rate of item j. theta[j, j] is the log base
+        rate of item j. If only theta is given, the observation time is exponential with rate 1.
     data : Dataset, DataFrame, array or list of sets
         The samples.
     times : array or None
         Observation times; NaN where unknown. None uses the times of a `Dataset`, if it has any.
         Otherwise all times are unknown.
     return_gradient : bool
-        Also return the n x n gradient with respect to theta.
+        Whether to also return the n x n gradient with respect to theta.
     method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform", \
 "completions", "histories"}
-        How sets are evaluated. With "auto", sets within the budget are exact: the sum over all
-        orders is computed on the lattice of a set or by components. Sets beyond the budget are
-        sampled. "exact" raises an error for sets beyond the budget. "components" uses components
-        only. "completions" and "histories" draw missing cells if possible. The remaining methods
-        sample every set of two or more items.
+        How sets are evaluated. With "auto", sets within the budget are evaluated exactly: the sum
+        over all orders is computed on the lattice of a set or by components. Sets beyond the budget
+        are sampled. With "exact", a set beyond the budget raises an error. "components" uses
+        components only. "completions" and "histories" draw missing cells if possible. The other
+        methods sample every set of two or more items.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 

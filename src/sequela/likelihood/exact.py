@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ExactWork", "plan_blocks"]
 
-# Blocks should be large enough for a thread, and numerous enough to balance the threads. Their
-# number depends only on the problem, so that results are the same for any number of threads.
+# A block should be large enough to keep a thread busy, and there should be enough blocks to share
+# them evenly among the threads. Their number depends only on the problem, so the results are the
+# same for any number of threads.
 _BLOCK_WORK = 5e6
 _MOST_BLOCKS = 64
 _MOST_BLOCK_BYTES = 256e6
@@ -80,7 +81,7 @@ def _blocks_one_by_one(
         return []
     room = int(_MOST_BLOCK_BYTES / (8.0 * n**2))
     count = min(_MOST_BLOCKS, max(room, 1), chosen.size)
-    # Distribute in order of decreasing size, so that the blocks have about equal work.
+    # Distribute the sets in order of decreasing size, so that all blocks have about the same work.
     order = chosen[np.argsort(-sizes[chosen], kind="stable")]
     # Make the array contiguous, because a kernel is compiled for one layout of its arguments.
     return [order[start::count].copy() for start in range(count)]
@@ -101,14 +102,14 @@ class ExactWork:
         Whether to compute the gradient.
     lattices : callable or None
         A function that returns the lattices of a partly known sample (`partial.lattices_of`). None
-        uses lattices that give the complete gradient at theta.
+        means lattices that give the complete gradient at theta.
 
     Attributes
     ----------
     log_p : array
-        Log-probability of each distinct sample; NaN for samples that are not exact.
+        Log-probability of each distinct sample; NaN for samples that are not evaluated exactly.
     beyond : list of int
-        After `finish`: the sets whose rates are out of the range of a double. Their log p is NaN.
+        After `finish`: the sets whose rates are too large for a double. Their log p is NaN.
     """
 
     def __init__(
@@ -188,7 +189,7 @@ class ExactWork:
         return lattices_of(known, self.parameters.children, full_gradient=self.want_gradient)
 
     def finish(self, n_threads: int) -> NDArray[np.float64] | None:
-        """Return the weighted gradient, after evaluating the sets that the blocks skipped."""
+        """Evaluate the sets that the blocks skipped; return the weighted gradient of all sets."""
         done = self._carefully(n_threads)
         # The sum is NaN if any entry is NaN.
         if self.blocks and np.isnan(self.log_p.sum()):
@@ -213,7 +214,7 @@ class ExactWork:
 
     def _in_logs(self, s: int) -> NDArray[np.float64] | None:
         columns = self.parameters.columns(self.distinct.items(s))
-        # Sets at times that are given by phases cannot be evaluated in logarithms.
+        # If phases represent the observation time, a set cannot be evaluated in logarithms.
         if not in_range(columns) or self.parameters.phases is not None:
             return None
         needed = self.distinct.sets.known
@@ -223,7 +224,7 @@ class ExactWork:
         return passage.gradient() if self.want_gradient else None
 
     def _add_up(self) -> NDArray[np.float64]:
-        """Add the blocks in order, and add -rate * time for every shared item (see `scatter`)."""
+        """Add the blocks in order, and -rate * time for every shared item (see `scatter`)."""
         parameters = self.parameters
         n = parameters.n
         if not self._sums:

@@ -1,8 +1,9 @@
 """Predict the time and memory of fits and tables from the plan.
 
 A prediction is a number of operations divided by a typical speed of one core. It is therefore the
-same on every machine and for every number of threads. For tables it is right within a factor of two
-or three. For fits it is less certain, because the number of interactions is not known in advance.
+same on every machine and for every number of threads. For tables, it is right to within a factor of
+two or three. For fits, it is less certain, because the number of interactions is not known in
+advance.
 """
 
 from __future__ import annotations
@@ -34,18 +35,17 @@ __all__ = ["LONG", "Forecast", "evaluation_seconds", "forecast_histories", "with
 # are shown.
 LONG = 60.0
 
-# A set of at most _SMALL_SET items takes about _SMALL_SECONDS, for every theta.
+# For every theta, the evaluation of a set of at most _SMALL_SET items takes about _SMALL_SECONDS.
 _SMALL_SET = 9
 _SMALL_SECONDS = 5e-4
-# Operations per second: for arrival times (False), and for quantiles of the observation time
-# (True).
+# Operations per second. The key is False for arrival times, and True for quantiles of the
+# observation time.
 _COMPONENT_SPEED = {False: 3e9, True: 1e10}
 _LATTICE_SPEED = {False: 5e8, True: 1e8}
-# Seconds per sampled set, as (a fixed part, a part per item).
+# Seconds per sampled set: (a fixed part, a part per item). The keys are those of _COMPONENT_SPEED.
 _SAMPLED_SECONDS = {False: (5e-3, 8e-4), True: (2e-2, 1.5e-3)}
-# The limit on the work per set is halved until the time and memory of a table are within their
-# limits, but at most this many times. More halvings would change nothing, because small sets are
-# always exact.
+# The limit on the work per set is halved until time and memory of a table are small enough, but at
+# most this many times. More halvings would change nothing, because small sets are always exact.
 _MOST_HALVINGS = 14
 # Largest number of bytes per thread for a table.
 _MOST_MEMORY = 4e8
@@ -62,7 +62,7 @@ class Forecast:
     memory : float
         Bytes per thread, in addition to data and model.
     sampled : int
-        Number of samples that are not exact but sampled.
+        Number of samples whose orders are drawn, because they are not evaluated exactly.
     """
 
     seconds: float
@@ -120,7 +120,7 @@ def forecast_histories(
             seconds += (
                 Budget.exact_work(float(items.size), float(columns)) / (_LATTICE_SPEED[quantiles])
             )
-            # Quantiles store the probability of every transition between states.
+            # For quantiles, the probability of every transition between states is stored.
             room = 2.0**items.size * 8.0 * (items.size + 40.0 if quantiles else 6.0)
         else:
             least, per_item = _SAMPLED_SECONDS[quantiles]
@@ -140,9 +140,9 @@ def within_seconds(
 ) -> tuple[Budget, Forecast, Forecast]:
     """Return a budget with which a table takes at most `seconds` and 400 MB per thread.
 
-    If no tested budget is small enough, it is the one that comes closest. Also return the
-    predictions for the default budget and for the returned budget. With a smaller budget, the sets
-    with the most work are sampled.
+    If no tested budget is small enough, the returned budget is the one that comes closest. Also
+    return the predictions for the default budget and for the returned budget. With a smaller
+    budget, the sets with the most work are sampled.
     """
     budget = Budget()
     whole = forecast_histories(parameters, distinct, budget, quantiles=quantiles)
@@ -154,30 +154,30 @@ def within_seconds(
         work /= 2.0
         smaller = replace(budget, work=work)
         found = forecast_histories(parameters, distinct, smaller, quantiles=quantiles)
-        # A smaller budget can take longer, because sampling is slower than exact evaluation for
-        # small sets.
+        # A smaller budget can need more time, because sampling a small set takes longer than
+        # evaluating it exactly.
         if _excess(found, seconds) < _excess(best, seconds):
             budget, best = smaller, found
     return budget, whole, best
 
 
 def _excess(cost: Forecast, seconds: float) -> float:
-    """Return the larger of two ratios: time / largest time, and memory / largest memory."""
+    """Return the larger of two ratios: time to largest allowed time, memory to largest memory."""
     return max(cost.seconds / seconds, cost.memory / _MOST_MEMORY)
 
 
 def evaluation_seconds(plan: Plan, *, dense: bool) -> float:
     """Predict the time of one evaluation of the log-likelihood and its gradient in a fit.
 
-    Return seconds on one core.
+    The prediction is in seconds on one core.
 
     Parameters
     ----------
     plan : Plan
         How sets are evaluated.
     dense : bool
-        True if all items may interact, as in a random start. False if the start has no
-        interactions, and few are expected.
+        Whether all items may interact, as in a random start. If False, the start has no
+        interactions, and few interactions are expected.
     """
     n = plan.data.n_items
     support = np.ones((n, n), dtype=np.bool_) if dense else np.eye(n, dtype=np.bool_)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GridDistribution", "quantiles_on_grid"]
 
-# For plots: the probability that is left out at each end of the grid, and the number of points.
+# For plots: the probability that is left out at each end, and the number of points.
 _TAIL = 1e-9
 _POINTS = 200
 
@@ -37,8 +37,8 @@ def _polynomials(points: int) -> NDArray[np.float64]:
 class GridDistribution:
     """The posterior of an observation time on a grid.
 
-    On each panel the density and the distribution function are polynomials through the Gauss
-    points, so they are as precise as the weights.
+    On each panel, the density and the distribution function are polynomials through the Gauss
+    points. So their precision is that of the weights.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class GridDistribution:
     def evaluate(
         self, times: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the density and the distribution function at the times, each as one row."""
+        """Return the density and the distribution function at the given times, each as one row."""
         panel, x = self._place(times)
         density, integral, before = self._panels
         inside = times <= self.panels.edges[-1]
@@ -93,7 +93,7 @@ class GridDistribution:
         )
 
     def grid(self) -> NDArray[np.float64]:
-        """Return times for a plot: 0, and times between the quantiles 1e-9 and 1 - 1e-9."""
+        """Return times for a plot: 0, and times from the quantile 1e-9 to the quantile 1 - 1e-9."""
         first, last = self.pooled_quantiles(np.array([_TAIL, 1.0 - _TAIL]))
         return np.concatenate([[0.0], np.linspace(first, last, _POINTS)])
 
@@ -117,9 +117,9 @@ def quantiles_on_grid(
     sets: Sequence[NDArray[np.int64]],
     probabilities: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return quantiles of the observation times of sets, by components on a common grid.
+    """Return quantiles of the observation times of sets, computed by components on one grid.
 
-    The row of a set is NaN if its components are not accurate enough.
+    If the components of a set are not accurate enough, its row is NaN.
     """
     solved = ComponentSets(parameters, decompose_by(parameters.children, sets), sets)
     solved.solve(1)

@@ -1,4 +1,4 @@
-"""Compute the posterior of the observation time, the arrival times and the orders of samples.
+"""Compute the posterior of observation times, arrival times and orders of samples.
 
 For sets within the budget the posterior is exact, on the lattice or by components. For larger sets
 it is estimated from sampled orders, with standard errors.
@@ -41,7 +41,7 @@ __all__ = ["OrderMoments", "SamplePosteriors", "chain_error", "sample_posteriors
 
 
 class _Orders(Protocol):
-    """The order of the items of one set; `ComponentHistory` computes it when it is first used.
+    """The order of the items of one set. `ComponentHistory` computes it only when it is needed.
 
     ``place[c, p]`` is the probability that item c arrived after exactly p other items.
     """
@@ -55,7 +55,7 @@ class _Orders(Protocol):
 
 @dataclass(frozen=True)
 class _SetPosterior:
-    """Moments of the observation time and arrival times of one set, and orders of its items."""
+    """Moments of the observation time and the arrival times of one set, and its orders."""
 
     time: NDArray[np.float64]
     arrival_mean: NDArray[np.float64]
@@ -70,7 +70,7 @@ class _SetPosterior:
 
 @dataclass(frozen=True)
 class _KnownOrders:
-    """Orders that were computed together with the moments."""
+    """Orders of the items of one set that were computed together with the moments."""
 
     before: NDArray[np.float64]
     place: NDArray[np.float64]
@@ -85,7 +85,7 @@ class SamplePosteriors:
     time_mean, time_variance : arrays (samples,)
         Mean and variance of the observation time.
     time_se : array (samples,)
-        Monte Carlo standard error of `time_mean`; 0 where exact.
+        Monte Carlo standard error of `time_mean`; 0 for exact means.
     arrival_mean, arrival_variance : arrays (samples, n)
         Mean and variance of the arrival time of each item; NaN if the item is absent.
     methods : array of str
@@ -115,7 +115,7 @@ class SamplePosteriors:
         return self._sets[int(self._distinct.inverse[sample])].orders.before
 
     def before_se(self, sample: int) -> NDArray[np.float64]:
-        """Return the Monte Carlo standard errors of `before`; 0 where exact."""
+        """Return the Monte Carlo standard errors of `before`; 0 if the probabilities are exact."""
         return self._sets[int(self._distinct.inverse[sample])].before_se
 
     def place(self, sample: int) -> NDArray[np.float64]:
@@ -140,8 +140,9 @@ def sample_posteriors(
 ) -> SamplePosteriors:
     """Return the posterior moments of the times of every sample given its set.
 
-    The posterior is conditional on the set and on known orders. Observation times in the data are
-    not used. Missing cells are summed over.
+    The posterior is conditional on the set and on known orders. It does not use observation times
+    in the data. If cells are missing, it is an average over their possible values, given the known
+    cells.
 
     Parameters
     ----------
@@ -242,7 +243,7 @@ def _by_components(history: ComponentHistory) -> _SetPosterior:
 
 @dataclass(frozen=True)
 class OrderMoments:
-    """Moments of times and orders, estimated from drawn orders; one mean per chain (first axis)."""
+    """Moments of times and orders, estimated from drawn orders. The first axis is the chain."""
 
     times: NDArray[np.float64]
     arrival_mean: NDArray[np.float64]
@@ -283,7 +284,7 @@ class OrderMoments:
 
 
 def chain_error(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the standard error of the mean over chains (first axis); NaN for a single chain."""
+    """Return the standard error of the mean over chains (the first axis); NaN for one chain."""
     chains = values.shape[0]
     if chains < 2:
         return np.full(values.shape[1:], np.nan)

@@ -1,4 +1,4 @@
-"""Choose observation times of one set and points in time before them (moments) for integrals."""
+"""Choose the points for integrals over the observation time of a set and the moments before it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_HALVINGS = 40
 def moments_before(
     t: float, fastest: float, points: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return moments in [0, t] that are dense enough for the fastest rate, and their weights.
+    """Return moments in [0, t] and their weights; they are close enough for the fastest rate.
 
     `points` is the number of moments per interval.
     """
@@ -43,7 +43,7 @@ def observation_times(
     density = np.log(np.maximum(row, 1e-300)) - grid.log_weights + np.log(grid.times)
     near = np.nonzero(density > density.max() + np.log(FINE.tail))[0]
     first = np.log(grid.times[max(near[0] - 1, 0)])
-    # Before the first point of the grid the density is a power of t.
+    # Before the first point of the grid, the density is proportional to a power of t.
     fallen = density.max() - density[0]
     first -= max(0.0, -np.log(FINE.tail) - fallen) / (solved.sets[s].size + 1.0)
     last = np.log(grid.times[min(near[-1] + 1, row.size - 1)])

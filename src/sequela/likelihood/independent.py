@@ -1,10 +1,10 @@
 """Compute the likelihood of a set of any size without interactions, by one integral over time.
 
-For a diagonal theta the items do not interact. Given the time t, they are independent. With the
+For a diagonal theta, the items do not interact. Given the time t, they are independent. With the
 base rates w and the rate 1 of the observation, ``p(S) = integral of exp(-t) prod_{i in S} (1 -
 exp(-w_i t)) prod_{j not in S} exp(-w_j t)``. As a function of x = log t, the integrand has one
-maximum and an analytic, concave logarithm. The trapezoidal rule is used between the points where
-the integrand is exp(-40) times its maximum. Its error is not larger than rounding errors.
+maximum, and its logarithm is analytic and concave. The trapezoidal rule is used between the points
+at which the integrand is exp(-40) times its maximum. Its error is not larger than rounding errors.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def _hump(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return points x = log t and the logarithm of the integrand over x at these points.
 
-    `rate` holds the rates of the items of the set. `absent` is the total rate of the absent items
-    and of the observation.
+    `rate` contains the rates of the items of the set. `absent` is the sum of the rates of the
+    absent items and of the observation.
     """
-    from scipy.optimize import brentq  # imported here because loading it takes long
+    from scipy.optimize import brentq  # imported here, because importing it takes long
 
     def log_integrand(x: NDArray[np.float64]) -> NDArray[np.float64]:
         t = np.exp(x)
@@ -96,8 +96,8 @@ def draw_independent_order(
 ) -> NDArray[np.int64]:
     """Draw one order of arrival of the items of S in a model without interactions.
 
-    If the time is unknown (t is NaN), it is drawn from its posterior first. The chains of the
-    sampled likelihood start from this order.
+    If the time is unknown (t is NaN), first draw it from its posterior. The chains of the sampled
+    likelihood start from this order.
     """
     if np.isnan(t):
         x, logs = _hump(rate, absent)
@@ -105,7 +105,7 @@ def draw_independent_order(
         t = float(np.exp(np.interp(rng.random() * weight[-1], weight, x)))
     seen = -np.expm1(-rate * t)
     with np.errstate(divide="ignore"):
-        # If rates are near the limit of the range of a double, several arrival times may be 0.
+        # If rates are close to the largest double, several arrival times may be 0.
         arrivals = -np.log1p(-rng.random(rate.size) * seen) / rate
     order: NDArray[np.int64] = np.argsort(arrivals, kind="stable").astype(np.int64)
     return order

@@ -1,7 +1,7 @@
-"""The smooth part of the objective: a deterministic function of theta for the solver.
+"""The smooth part of the objective. For the solver, it is a deterministic function of theta.
 
-Sets within the budget are exact, on their lattices or by components. For other sets, orders are
-drawn at some theta and reweighted at the following thetas (`reweighting`), until the solver
+Sets within the budget are evaluated exactly, on their lattices or by components. For other sets,
+orders are drawn at some theta and reweighted for the next thetas (`reweighting`), until the solver
 requests new orders.
 """
 
@@ -45,29 +45,31 @@ if TYPE_CHECKING:
 
 __all__ = ["Objective", "Work"]
 
-# Largest number of operations per evaluation for all components together (about 10 ms). Of the
-# values from 5e6 to 1e8, it gave the best optima and the shortest fits for glioblastoma data of 50
-# to 410 items.
+# Largest number of operations per evaluation for all components together (about 10 ms). We compared
+# values from 5e6 to 1e8 on glioblastoma data of 50 to 410 items. This value gave the best optima
+# and the shortest fits.
 _QUICK_WORK = 1.5e7
 # Largest number of orders per chain.
 _MOST_KEPT = 64
-# Predicted seconds: the minimum of an evaluation; for each distinct sample with a known time; for
-# each partly known distinct sample on a lattice; and for each copy of a sample that is drawn.
+# Predicted seconds: the smallest time of an evaluation; the time for each distinct sample with a
+# known time; for each partly known distinct sample on a lattice; and for each copy of a sample that
+# is drawn.
 _LEAST_SECONDS = 1e-3
 _TIMED_SECONDS = 2e-4
 _PARTIAL_SECONDS = 1e-3
 _DRAWN_SECONDS = 5e-5
-# Components may take at most this factor times the time of lattices and drawn orders for the same
-# sets.
+# Components may take at most this factor times the time that lattices and drawn orders take for the
+# same sets.
 _MOST_OF_ORDERS = 4.0
 
 
 class Work(NamedTuple):
     """The work of one evaluation, for each method of evaluating sets.
 
-    `lattices` is the number of operations on lattices if all items interact, and `integrals` that
-    of the integrals over time. `sampled` is the number of items in sampled sets times the number of
-    items of the model. `table` is the number of values that are stored for the integrals.
+    `lattices` is the number of operations on lattices if all items interact, and `integrals` is the
+    number of operations for the integrals over time. `sampled` is the number of items in sampled
+    sets, times the number of items of the model. `table` is the number of values that are stored
+    for the integrals.
     """
 
     lattices: float
@@ -88,23 +90,25 @@ class Objective:
     settings : Settings
         Budget, sampling (at least two chains), seed and threads.
     quick : bool
-        Compute components with an error of about 1e-5 instead of 1e-9, if this is faster, and use
-        components for more sets (`quick_components`).
+        Whether to compute components with an error of about 1e-5 and not 1e-9 if this is faster,
+        and to use components for more sets (`quick_components`).
 
     Attributes
     ----------
     large : list of DrawnOrders
         The sets that are sampled; empty if all sets are exact.
     effective : float
-        The smallest effective share (effective number / number) of the drawn orders of a set at the
-        last evaluation; 1 if no set is sampled.
+        The smallest effective share of the drawn orders of a set at the last evaluation. The
+        effective share is the effective number of orders divided by their number. It is 1 if no set
+        is sampled.
     draws : int
         How many times orders have been drawn in this start.
     seconds : float
-        Predicted seconds of all evaluations so far, on one core; the same on every machine.
+        Predicted seconds of all evaluations so far, on one core. They are the same on every
+        machine.
     approximate : bool
-        If True, the contribution of sets that use components to the entries of the gradient outside
-        the support is incomplete, even with ``full=True``. It is False at first.
+        If True, entries of the gradient outside the support lack a part of the contribution of sets
+        that use components, even with ``full=True``. It is False at the beginning.
     """
 
     def __init__(
@@ -118,7 +122,7 @@ class Objective:
         self.observation = observation
         self.settings = settings
         self.threads = settings.threads  # stored, because every evaluation needs it
-        # The spread between chains gives the Monte Carlo error of a fit.
+        # The Monte Carlo error of a fit is computed from the spread between chains.
         positive_integer("sampling chains", settings.sampling.chains, least=2)
         self.distinct = DistinctSamples.of(data, partial=True)
         self.plan = Plan(data, self.distinct, "auto", settings.budget)
@@ -139,7 +143,7 @@ class Objective:
 
         The gradient is then complete for all entries of the support; see `evaluate`.
         """
-        # Every start begins with the same support; do not prepare it again.
+        # All starts begin with the same support. Do not prepare it again.
         is_new = self._support is None or not np.array_equal(support, self._support)
         if is_new:
             self._prepare_exact(support)
@@ -161,7 +165,8 @@ class Objective:
         if self._whole is None or self._whole[0].tobytes() != exact.tobytes():
             whole = exact & self.plan.partial.drawable
             self._whole = exact, self.distinct.on_whole_lattices(whole) if whole.any() else None
-        # A sample whose missing cells could be drawn has all its missing items on its lattice here.
+        # If the missing cells of a sample could be drawn, all its missing items are on its lattice
+        # here.
         self._on_lattices = self._whole[1] or self.distinct
         self.blocks = plan_blocks(self._on_lattices, np.nonzero(exact)[0], self.n)
         self._parts = ComponentPart(
@@ -212,13 +217,14 @@ class Objective:
 
     @property
     def is_partial(self) -> bool:
-        """Whether only ``full=True`` gives a gradient that is complete outside the support."""
+        """Whether the gradient is complete outside the support only with ``full=True``."""
         return bool(self._parts.sets) or self._has_lattices_with_missing
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
-        """Return whether the sets that use components could be evaluated quickly on a support.
+        """Return whether the sets that use components could be evaluated fast on a support.
 
-        The work must be at most a fixed limit or the work of the integrals, whichever is larger.
+        The limit for their work is a fixed number or the work of the integrals, whichever is
+        larger.
         """
         limit = max(_QUICK_WORK, self._parts.integral_work)
         return self.plan.component_work(support, self._parts.places) <= limit
@@ -227,8 +233,9 @@ class Objective:
         """Return whether components on a support take much longer than lattices and drawn orders.
 
         If so, a fit is faster if it uses no components and all entries of theta are free. The limit
-        is larger than the time without components, because sampled fits need more evaluations.
-        Partly known sets are exact on a small support only, so fits of them always use components.
+        is a multiple of the time without components, because sampled fits need more evaluations.
+        Partly known sets are exact only on a small support, so fits with such sets always use
+        components.
         """
         if self.plan.partial.places.size:
             return False
@@ -270,10 +277,11 @@ class Objective:
     def evaluate(
         self, theta: NDArray[np.float64], *, full: bool = False
     ) -> tuple[float, NDArray[np.float64]]:
-        """Return loss and gradient; the loss is infinite if rates leave the range of a double.
+        """Return loss and gradient; the loss is infinite if rates are too large for a double.
 
         If `full` is False, entries outside the prepared support may be incomplete (`is_partial`).
-        After this, `effective` is the smallest effective share of the drawn orders of a set.
+        After the evaluation, `effective` is the smallest effective share of the drawn orders of a
+        set.
         """
         nowhere = np.inf, np.zeros((self.n, self.n))
         if not theta.max() <= LARGEST_LOG_RATE:  # also true for NaN
@@ -319,9 +327,9 @@ class Objective:
             yield (-value if np.isfinite(value) else np.inf), -slope
 
     def evaluate_lattices(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Return the contribution of the sets with their own lattice to loss and gradient.
+        """Return the contribution to loss and gradient of the sets that have their own lattice.
 
-        Theta must be diagonal, because partly known sets always have a lattice then.
+        Theta must be diagonal, because only then all partly known sets have a lattice.
         """
         exact = self._exact_work(theta, full=True)
         run_all(exact.pieces, self.threads)
@@ -335,7 +343,7 @@ class Objective:
         )  # fmt: skip
 
     def _lattices_of(self, s: int, known: PartialSet, *, full: bool) -> list[PartialLattice]:
-        """Return the lattices for the derivatives by all entries, or by entries of the support."""
+        """Return the lattices for derivatives by all entries, or only by entries of the support."""
         key = (s, full)
         if key not in self._lattices:
             self._lattices[key] = lattices_of(known, self._children, full_gradient=full)

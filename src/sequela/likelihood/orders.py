@@ -1,7 +1,8 @@
 """Draw orders of a set by relocation of blocks or by Metropolis-Hastings.
 
-The state of a Markov chain over the orders of one set is its current order, so a chain can be
-continued from this order alone. Chains start from exact draws of the model without interactions.
+The state of a Markov chain over the orders of one set is its current order. So a chain can be
+continued if only this order is known. Chains start from exact draws of the model without
+interactions.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ __all__ = [
     "sampled_columns",
 ]
 
-# Number of additional sweeps of burn-in if a chain starts from the model without interactions. In
-# trials two or three sweeps were enough.
+# Number of additional burn-in sweeps of a chain that starts from the model without interactions. In
+# trials, two or three sweeps were enough.
 FIRST_BURN_IN = 8
 
 _LEAST_BLOCK = 2
@@ -43,7 +44,7 @@ _NEVER = np.iinfo(np.int64).max
 
 
 def in_sampling_range(columns: Columns) -> bool:
-    """Return whether the set can be sampled without leaving the range of a double."""
+    """Return whether the set can be sampled without numbers that are too large for a double."""
     return _largest_block(columns) >= _LEAST_BLOCK
 
 
@@ -61,10 +62,10 @@ def sampled_columns(parameters: Parameters, items: NDArray[np.int64]) -> Columns
 
 
 def _largest_block(columns: Columns) -> int:
-    """Return how many items can be relocated together without leaving the range of a double.
+    """Return how many items can be relocated together without numbers too large for a double.
 
-    Weights are doubles that are rescaled at every position of the order. Between two positions all
-    items of a block may arrive, and the product of their rates must stay in the range.
+    Weights are doubles that are rescaled at every position of the order. Between two positions, all
+    items of a block may arrive, and the product of their rates must not be too large.
     """
     width = max(columns.highest, 0.0) - min(columns.lowest, 0.0)
     return int(LARGEST_LOG_RATE / max(width, 1.0))
@@ -85,8 +86,8 @@ class OrderSampler:
     t : float
         The observation time; NaN if unknown.
     resume : bool
-        Whether Metropolis-Hastings continues from the given order. The paper's method starts from
-        a new proposal for every gradient. Relocation always continues.
+        Whether Metropolis-Hastings continues from the given order. In the paper's method, it does
+        not: it starts from a new proposal for every gradient. Relocation always continues.
     """
 
     columns: Columns
@@ -124,10 +125,10 @@ class OrderSampler:
         scale: float = 1.0,
         extra: int = 0,
     ) -> NDArray[np.float64]:
-        """Advance a chain with all effects times `scale`; return its mean gradient.
+        """Advance a chain, with all effects multiplied by `scale`; return its mean gradient.
 
-        The layout is that of `lattice.gradient`. `extra` is the number of additional sweeps that
-        are discarded.
+        The gradient is an array with the axes of `lattice.gradient`. `extra` is the number of
+        additional sweeps that are discarded.
         """
         columns = self.columns
         sampling = self.sampling
@@ -135,8 +136,8 @@ class OrderSampler:
         G = np.zeros((columns.k + 1, columns.n_columns + 1))
         if self.way == Way.RELOCATION:
             block = min(sampling.block, _largest_block(columns))
-            # About two gradients per sweep are enough, because consecutive orders differ in one
-            # block.
+            # About two gradients per sweep are enough, because two consecutive orders differ in one
+            # block only.
             every = max(1, -(-columns.k // block) // 2)
             none_kept = np.empty((0, columns.k), dtype=np.int64)
             burn_in = sampling.burn_in + extra

@@ -29,7 +29,7 @@ _NONE = np.empty(0, dtype=np.int64)
 
 @lru_cache(maxsize=8)
 def _row_starts(n: int) -> NDArray[np.int64]:
-    """Return the bounds of the rows of a flat n x n array; cached for repeated evaluations."""
+    """Return the bounds of the rows of a flat n x n array; cached for later evaluations."""
     return np.arange(0, n * n + 1, n)
 
 
@@ -37,8 +37,8 @@ def _row_starts(n: int) -> NDArray[np.int64]:
 class Columns:
     """The entries of theta that one set needs.
 
-    A column is an item whose rate depends on the state. The items of the set come first. The items
-    outside the set on which the set acts follow.
+    A column is an item whose rate depends on the state. The items of the set come first. Then
+    follow the items outside the set on which the set acts.
 
     Attributes
     ----------
@@ -49,9 +49,9 @@ class Columns:
     effects : array, (k, m)
         Log-effect of each item of the set on each column. The effect of an item on itself is 0.
     rate : array, (m,)
-        Base rates of the columns.
+        Base rates of the items of the columns.
     rest : float
-        Total rate of all other items, which is constant.
+        Sum of the rates of all other items, which are constant.
     stop_rate : float
         Rate of the observation.
     highest, lowest : float
@@ -77,11 +77,11 @@ class Columns:
 
     @property
     def others(self) -> float:
-        """The total base rate of all items outside the set, without the effects of the set."""
+        """The sum of base rates of all items outside the set, without effects of the set."""
         return self.rest + float(self.rate[self.k :].sum())
 
     def arrays(self, scale: float = 1.0) -> SetColumns:
-        """Return the arrays for the samplers of orders, with all effects times `scale`."""
+        """Return the arrays for the samplers of orders, with all effects multiplied by `scale`."""
         effects = self.effects if scale == 1.0 else self.effects * scale
         return SetColumns(np.exp(effects), effects, self.rate, self.rest, self.stop_rate)
 
@@ -96,14 +96,14 @@ class Parameters:
     observation : Observation or None
         The distribution of the observation time. None gives an exponential time with rate 1.
     any_times : bool
-        Whether the caller supports `phases`. If not, an observation without a constant rate is an
-        error.
+        Whether the caller supports `phases`. If not, an error is raised if the rate of the
+        observation is not constant.
 
     Attributes
     ----------
     phases : PhaseTables or None
-        The observation time as phases, if the rate of the observation is not constant. Then
-        `stop_rate` is 1 / mean time, which is used as a scale only.
+        The observation time as phases, if the rate of the observation is not constant. In this
+        case, `stop_rate` is 1 / (mean time) and is used only as a scale.
     """
 
     def __init__(
@@ -114,11 +114,11 @@ class Parameters:
         any_times: bool = False,
     ) -> None:
         if any_times and isinstance(observation, ObservationEffects):
-            # Use the equivalent model without effects on the observation. It gives all sets the
-            # same probabilities, and the same derivatives with respect to theta.
+            # Use the equivalent model without effects on the observation. In this model, all sets
+            # have the same probabilities and the same derivatives with respect to theta.
             theta, observation = observation.absorb(theta), None
-        # Copy a read-only array, such as that of a model. For Numba it has another type, so every
-        # kernel would be compiled a second time.
+        # If the array is read-only, such as that of a model, copy it. For Numba, a read-only array
+        # has another type, so every kernel would be compiled a second time.
         theta = np.require(theta, requirements=("C", "W"))
         n = theta.shape[0]
         self.theta = theta
@@ -128,7 +128,8 @@ class Parameters:
             self.stop_rate = 1.0 / observation.mean_time
         else:
             self.stop_rate = _constant_rate(observation)
-        # Rates beyond the range of a double become infinite; the range of each set is tested later.
+        # Rates that are too large for a double become infinite here. The range of each set is
+        # tested later.
         with np.errstate(over="ignore"):
             W = np.exp(theta, order="C")
         self.rate = W.diagonal().copy()
@@ -189,7 +190,7 @@ class Parameters:
         )
 
     def spread(self, columns: Columns, G: NDArray[np.float64], into: NDArray[np.float64]) -> None:
-        """Add one set's gradient G (layout of `lattice.gradient`) to the n x n array `into`."""
+        """Add one set's gradient G (axes as in `lattice.gradient`) to the n x n array `into`."""
         self._spread(columns, G, -self.rate, into)
 
     def spread_variance(

@@ -2,19 +2,19 @@
 
 If a sample has the present items S and the missing items M, its probability is the sum of p(T) over
 all sets T that contain S and otherwise only items of M. The lattice of S + M contains all these
-sets, so one pass gives the sum. Not all missing items need to be on the lattice. A missing item
-*matters* if it acts, directly or through other missing items, on an item whose cell is known
-(present or absent). Given the items that matter, the history of the other missing items has no
-effect on the known cells. To sum over the other missing items, these items and their rates are
-simply left out.
+sets, so one pass over it gives the sum. But not all missing items need to be on the lattice. A
+missing item *matters* if it acts, directly or through other missing items, on an item whose cell is
+known (present or absent). Given the items that matter, the history of the other missing items has
+no effect on the known cells. To sum over these other missing items, leave them and their rates out.
 
 At this theta, a missing item that does not matter has no effects on known items. But the
-derivatives by these effects are not zero. For each such item, they need a lattice with the missing
-items that matter, this item, and the missing items that act on it.
+derivatives with respect to these effects are not zero. To compute them, each such item needs its
+own lattice. This lattice contains the missing items that matter, this item, and the missing items
+that act on it.
 
 Statements about the order are weights of the steps on the lattice. If a statement "a came before b"
-is certain, the steps that it forbids have weight zero. If it is right with the probability p, the
-arrival of b has the weight p if a is present, and 1 - p if a is absent.
+is certain, the steps that it forbids have the weight zero. If the statement is right with the
+probability p, the arrival of b has the weight p if a is present, and 1 - p if a is absent.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class PartialSet:
         return frozenset(self.missing.tolist())
 
     def that_matter(self, children: Sequence[tuple[int, ...]]) -> list[int]:
-        """Return the missing items that act on an item that is not missing, also indirectly."""
+        """Return missing items that act, directly or indirectly, on an item that is not missing."""
         if not self._missing:
             return []
         matter = {i for i in self._missing if any(j not in self._missing for j in children[i])}
@@ -73,7 +73,7 @@ class PartialSet:
             waiting -= more
 
     def acting_on(self, item: int, children: Sequence[tuple[int, ...]]) -> set[int]:
-        """Return the missing items that act on the missing item `item`, also indirectly."""
+        """Return the missing items that act, directly or indirectly, on the missing item `item`."""
         found: set[int] = set()
         while True:
             reached = found | {item}
@@ -93,7 +93,7 @@ class PartialLattice:
         The missing items on the lattice.
     row : int or None
         If it is None, the lattice gives the log-probability, and the derivatives by the effects of
-        all its items. Otherwise the lattice gives only the derivatives by the effects of the
+        all its items. Otherwise, the lattice gives only the derivatives by the effects of the
         missing item `row`.
     """
 
@@ -129,8 +129,8 @@ def lattices_of(
 def columns_of(parameters: Parameters, partial: PartialSet, on_lattice: Iterable[int]) -> Columns:
     """Return the columns of the lattice of the present items and some missing items.
 
-    `on_lattice` are these missing items. After the items of the lattice, the columns are the absent
-    items on which at least one of them acts.
+    `on_lattice` are these missing items. The first columns are the items of the lattice. Then
+    follow the absent items on which at least one of them acts.
     """
     some = np.array(sorted(on_lattice), dtype=np.int64)
     items = np.concatenate([partial.present, some])
@@ -155,7 +155,7 @@ def columns_of(parameters: Parameters, partial: PartialSet, on_lattice: Iterable
 def passage_of(
     parameters: Parameters, partial: PartialSet, on_lattice: Iterable[int]
 ) -> Passage | None:
-    """Return the lattice with the missing items `on_lattice`; None if rates are out of range."""
+    """Return the lattice with the missing items `on_lattice`, or None if rates are out of range."""
     columns = columns_of(parameters, partial, on_lattice)
     if not in_range(columns):
         return None
@@ -170,7 +170,7 @@ def passage_of(
 def passage_in_range(
     parameters: Parameters, partial: PartialSet, on_lattice: Iterable[int]
 ) -> Passage:
-    """Return the lattice as `passage_of` does, but raise an error if rates are out of range."""
+    """Return the same lattice as `passage_of`, but raise an error if rates are out of range."""
     passage = passage_of(parameters, partial, on_lattice)
     if passage is None:
         raise out_of_range(columns_of(parameters, partial, on_lattice))
@@ -187,8 +187,8 @@ def evaluate_partial(
 ) -> tuple[float, NDArray[np.float64] | None]:
     """Return log p of a sample at time t (NaN if unknown), and the gradient of log p.
 
-    The log-probability is NaN if the rates are out of range. Which rows of the gradient are
-    complete depends on `lattices`; see `lattices_of`.
+    If the rates are out of range, the log-probability is NaN. `lattices` determines which rows of
+    the gradient are complete; see `lattices_of`.
     """
     log_p, gradient = np.nan, None
     for lattice in lattices:

@@ -31,7 +31,7 @@ __all__ = ["PartialPlan", "partial_passage"]
 def partial_passage(parameters: Parameters, known: PartialSet, budget: Budget) -> Passage:
     """Return the lattice of a partly known sample; raise an error if it is beyond the budget.
 
-    On the lattice are the present items and the missing items that matter (see `partial`).
+    The lattice contains the present items, and the missing items that matter (see `partial`).
     """
     matter = known.that_matter(parameters.children)
     size = known.present.size + len(matter)
@@ -46,7 +46,7 @@ def partial_passage(parameters: Parameters, known: PartialSet, budget: Budget) -
 
 
 class PartialPlan:
-    """Which partly known samples have lattices within the budget.
+    """Decides which partly known samples are evaluated on lattices, within the budget.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class PartialPlan:
         self._in_a_fit: NDArray[np.bool_] | None = None
 
     def require(self, method: str) -> None:
-        """Raise an error for methods that need complete samples."""
+        """Raise an error if there are partly known samples and the method does not support them."""
         if self.places.size and method not in ("auto", "exact", "completions", "histories"):
             raise InputError(
                 f"method {method!r} is for complete samples, but {self._name(int(self.places[0]))} "
@@ -93,7 +93,7 @@ class PartialPlan:
             Largest number of operations for all lattices together. If they need more, the missing
             cells of the most expensive samples are drawn.
         sample : bool
-            Whether the missing cells of samples beyond the budget may be drawn. If not, a sample
+            Whether the missing cells of samples beyond the budget may be drawn. If False, a sample
             beyond the budget raises an error.
         """
         work = np.array([self._work(int(s), children, full=full_gradient) for s in self.places])
@@ -108,13 +108,13 @@ class PartialPlan:
     def exact_in_a_fit(
         self, children: Sequence[tuple[int, ...]], limits: tuple[float, float]
     ) -> NDArray[np.bool_]:
-        """Return which partly known samples a fit evaluates on lattices, for every theta.
+        """Return which partly known samples a fit evaluates on lattices, whatever theta is.
 
         As for complete samples, the cost of lattices is computed as if all items interacted. If the
-        missing cells of a sample cannot be drawn, its lattice has only the missing items that
-        matter on the support (`children`). If all lattices together need more operations than the
-        first of the `limits`, missing cells are drawn for all samples that allow it and whose
-        lattice needs more operations than the second limit.
+        missing cells of a sample cannot be drawn, its lattice has only those missing items that
+        matter on the support (`children`). `limits` are two numbers of operations. If all lattices
+        together need more than the first number, missing cells are drawn in each sample that allows
+        it and whose lattice needs more than the second number.
         """
         if self._in_a_fit is None:
             n = self.data.n_items
@@ -199,9 +199,10 @@ class PartialPlan:
 def _within(
     work: NDArray[np.float64], can_be_drawn: NDArray[np.bool_], most_work: float
 ) -> NDArray[np.bool_]:
-    """Return which samples are evaluated on lattices with at most `most_work` operations.
+    """Return which samples are evaluated on lattices, with at most `most_work` operations.
 
-    The most expensive samples whose cells can be drawn are left out until the others need no more.
+    The most expensive samples whose cells can be drawn are removed, until the rest needs no more
+    than this.
     """
     kept = ~can_be_drawn | np.isfinite(work)
     total = float(work[kept & np.isfinite(work)].sum())

@@ -1,4 +1,4 @@
-"""Evaluate the lattice of one set in logarithms, which is slow but correct for any theta."""
+"""Evaluate the lattice of one set with logarithms, which is slow but correct for any theta."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ if TYPE_CHECKING:
 __all__ = ["Known", "Passage", "in_range", "out_of_range"]
 
 
-# If the largest exit rate times the time is larger than this, a result that was computed in doubles
-# is checked.
+# A result that was computed in doubles is checked if the largest exit rate times the time is larger
+# than this.
 _RISKY = 1e4
-# The check allows the relative error _LOST of the total time, and the difference _SAME between two
-# results whose exit rates differ by up to the relative size _NUDGE (256 units in the last place).
+# The check allows two errors: the relative error _LOST of the total time, and the difference _SAME
+# between two results. For the second result, exit rates are changed by up to the relative size
+# _NUDGE (256 units in the last place).
 _LOST = 1e-10
 _NUDGE = 256 * 2.2e-16
 _SAME = 1e-8
 
 
 def in_range(columns: Columns) -> bool:
-    """Return whether the rates of a set are within the range of a double."""
+    """Return whether no rate of the set is too large or too small for a double."""
     return columns.highest <= LARGEST_LOG_RATE
 
 
@@ -60,15 +61,15 @@ def out_of_range(columns: Columns, t: float = np.nan) -> InputError:
 
 @dataclass(frozen=True)
 class Known:
-    """Present items and known orders on the lattice of a partly known sample.
+    """The present items and the known orders of a partly known sample, on its lattice.
 
     Attributes
     ----------
     n_present : int
         The first `n_present` items of the lattice are present, and the others are missing cells.
     statements : tuple of (int, int, float)
-        Positions on the lattice of two present items, and the probability that the first arrived
-        before the second (`sequela.data.OrderStatement`).
+        For each statement, the positions on the lattice of two present items, and the probability
+        that the first of them arrived before the second (`sequela.data.OrderStatement`).
     """
 
     n_present: int
@@ -76,7 +77,7 @@ class Known:
 
 
 def _ends_and_guides(known: Known | None, k: int, low: int) -> dict[str, Any]:
-    """Return the fields of a `LogLattice` for its possible ends and for known orders."""
+    """Return the fields of a `LogLattice` for its possible final states and for known orders."""
     statements = () if known is None else known.statements
     n_present = k if known is None else known.n_present
     guided = bool(statements)
@@ -101,16 +102,16 @@ def _ends_and_guides(known: Known | None, k: int, low: int) -> dict[str, Any]:
 
 
 class Passage:
-    """The lattice of one set, in logarithms.
+    """The lattice of one set; all its numbers are logarithms.
 
     Parameters
     ----------
     parameters : Parameters
         Theta and the observation.
     columns : Columns
-        The entries of theta that the set needs; `in_range` must hold.
+        The entries of theta that the set needs. `in_range` must be true for them.
     known : Known or None
-        Present items and known orders of a partly known sample; None for a complete set.
+        The present items and known orders of a partly known sample; None for a complete set.
     """
 
     def __init__(
@@ -173,13 +174,14 @@ class Passage:
         """Return log p(S | t) and its n x n gradient.
 
         If exit rates times the time are large, the result is checked. If doubles are not precise
-        enough, small sets are computed in decimal arithmetic, and larger sets give NaN.
+        enough for a small set, it is computed in decimal arithmetic. For a larger set, the result
+        is then NaN.
         """
         risky = self.k > 0 and float(self.lattice.Q.max()) * t > _RISKY
         value, G, lost = self._in_doubles(t, want_gradient=want_gradient or risky)
         if risky and not self._is_sound(value, G, lost, t):
             value, G = np.nan, None
-            # Imported here, because it is rarely needed and `decimal` takes memory.
+            # Import this module here, because it is rarely needed, and `decimal` takes memory.
             from sequela.likelihood.careful_times import LARGEST_CAREFUL_SET, careful_set
 
             if self.k <= LARGEST_CAREFUL_SET:
@@ -195,8 +197,8 @@ class Passage:
     ) -> tuple[float, NDArray[np.float64] | None, float]:
         """Return log p(S | t), G, and the relative error of the total time spent in all states.
 
-        Before the calculation, each exit rate is increased or decreased by up to the relative size
-        `nudge`.
+        Before the computation, each exit rate is increased or decreased by a relative amount of up
+        to `nudge`.
         """
         states = 1 << self.k
         wide = max(self.k, 1)
@@ -209,12 +211,14 @@ class Passage:
             times=np.empty(states),
             crossings=np.empty((states if want_gradient else 1, wide)),
         )
-        # Add the constant rate of all other items only at the end. Otherwise differences of exit
-        # rates would be lost in rounding. Use a copy of Q, because Q is changed in place.
+        # Add the constant rate of all other items only at the end. Otherwise, differences of exit
+        # rates would be lost in rounding. Use a separate array for Q, because Q is changed in
+        # place.
         lattice = self.lattice._replace(Q=np.empty(states))
         call(exit_rates, lattice, 0.0)
         if nudge:
-            # Multiples of the golden ratio change every state by a different amount.
+            # Because of the multiples of the golden ratio, the exit rate of every state changes by
+            # a different amount.
             lattice.Q[:] *= 1.0 + nudge * (2.0 * (np.arange(states) * 0.6180339887498949 % 1) - 1.0)
         value, tilt = call(transient_set, t, lattice, self.log_F, steps, room, want_gradient)
         value = float(value - self.columns.rest * t)
@@ -229,8 +233,9 @@ class Passage:
         """Return whether a result is correct to about eight digits.
 
         The times spent in all states must add up to t. If they do not, the contour of integration
-        was unsuitable. Rounding changes exit rates by a few units in the last place. The result
-        must not depend on such changes, so it is computed again with changed exit rates.
+        was unsuitable. Rounding errors are equivalent to changes of exit rates by a few units in
+        the last place. The result must not depend on such changes. So it is computed again with
+        changed exit rates.
         """
         if G is None or not lost < _LOST:
             return False

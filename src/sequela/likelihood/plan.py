@@ -1,8 +1,8 @@
-"""Decide how a set is evaluated: on its lattice, by components, or sampled.
+"""Decide how a set is evaluated: on its lattice, by components, or by sampling.
 
 Likelihoods, fits, posteriors and questions all use this module, so that they make the same
-decisions for the same set. To add a way to evaluate a set, add a member to `Way` and compare its
-cost here.
+decisions for the same set. To add another way to evaluate a set, add a member to `Way`, and compare
+its cost with the other costs in this module.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ __all__ = [
 
 
 class Way(StrEnum):
-    """A way to evaluate a set; the value is its name in results and tables."""
+    """A way to evaluate a set. The value is its name in results and tables."""
 
     EXACT = "exact"  #: the sum over the lattice of all subsets
     COMPONENTS = "components"  #: an integral over time of small lattices; also exact
@@ -62,14 +62,15 @@ METHODS = ("auto", *(way.value for way in Way))
 EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
 
 # If the lattices need more operations per evaluation than this number, a fit uses components
-# instead. These operations take about a fifth of a second.
+# instead. So many operations take about a fifth of a second.
 _LATTICE_WORK_OF_A_FIT = 3e9
-# With quick components, the work of a set is multiplied by _QUICK_SHARE, and its fixed cost is
-# _QUICK_FIXED operations on a lattice. (Operations on components take longer than on a lattice.)
+# With quick components, the work of a set is multiplied by _QUICK_SHARE, and the fixed cost of a
+# set is that of _QUICK_FIXED operations on a lattice. (An operation on components takes longer than
+# one on a lattice.)
 _QUICK_SHARE = 0.75
 _QUICK_FIXED = 5e6
-# If a fit draws some samples, it draws all samples whose lattice needs more operations than this
-# number, which is about the cost of drawing a sample.
+# If a fit draws some samples, it draws all samples whose lattice needs more operations than this.
+# Drawing a sample costs about as much.
 _DRAWN_WORK = 2e6
 # Completed sets are exact if a sample has at most _LARGEST_COMPLETED known items, or at most
 # _MOST_COMPLETED known and missing items. Larger samples need lattices of millions of states.
@@ -77,8 +78,8 @@ _LARGEST_COMPLETED = 6
 _MOST_COMPLETED = 16
 # The cost of the gradient between the components of a set, as a number of operations on a lattice.
 _CROSS_OVERHEAD = 3e8
-# Times and orders need a lattice in logarithms; quantiles also need its Laplace transform at many
-# points. They take this many times as long as the log-likelihood and its gradient.
+# Times and orders need a lattice in logarithms. Quantiles also need its Laplace transform at many
+# points. They take this many times as long as the log-likelihood with its gradient.
 _HISTORY_FACTOR = 30.0
 # Number of points in time at which the gradient between components is evaluated.
 _CROSS_POINTS = 4000
@@ -106,7 +107,7 @@ def choose_way(
     method: str = "auto",
     components: bool = False,
 ) -> Way:
-    """Return how one set at an unknown time is evaluated.
+    """Decide how one set at an unknown time is evaluated, and return the `Way`.
 
     Parameters
     ----------
@@ -119,8 +120,8 @@ def choose_way(
     method : {"auto", "exact"}
         With "exact", a set beyond the budget raises a `BudgetError`.
     components : bool
-        Whether the caller can use components. Such a caller computes times and orders, for which a
-        lattice is slower than for the log-likelihood and its gradient.
+        Whether the caller can use components. Callers that can use them compute times and orders,
+        for which a lattice takes longer than for the log-likelihood and its gradient.
     """
     # A set of at most one item has only one order.
     if items.size <= 1:
@@ -151,7 +152,7 @@ def all_subsets_fit(n_items: int, budget: Budget) -> bool:
 
 
 class Plan:
-    """How each distinct sample of a data set is evaluated, at any theta.
+    """Decides how each distinct sample of a data set is evaluated, at any theta.
 
     Parameters
     ----------
@@ -231,7 +232,7 @@ class Plan:
                 largest = max(part.size for part in parts)
                 raise BudgetError(
                     f"{name} has a component of {largest} items, which is beyond the budget, or "
-                    "whose rates are too different. Use method='auto'"
+                    "whose rates differ too much. Use method='auto'"
                 )
         return np.full(len(distinct), Way.COMPONENTS.value)
 
@@ -239,7 +240,7 @@ class Plan:
         """Return which sets are evaluated faster by components than on their lattice."""
         distinct = self.distinct
         chosen = np.zeros(len(distinct), dtype=np.bool_)
-        # Skip sets whose lattice takes less work than the fixed cost of components.
+        # Skip a set if its lattice takes less work than the fixed cost of components.
         overhead = _CROSS_OVERHEAD if full_gradient else COMPONENT_OVERHEAD
         cheap = self._exact_for_any_theta & (self._work_if_dense <= overhead)
         candidates = [s for s in self._candidates() if not cheap[s]]
@@ -309,10 +310,10 @@ class Plan:
         *,
         quick: bool = False,
     ) -> NDArray[np.str_]:
-        """Return how every distinct sample is evaluated, for all thetas on a support.
+        """Return how every distinct sample is evaluated, for all thetas with the given support.
 
-        A fit needs a choice that does not depend on theta until the support changes. The cost of
-        lattices is computed as if all items interacted.
+        A fit must not change this decision while theta changes, as long as the support stays the
+        same. The cost of lattices is therefore computed as if all items interacted.
         """
         if phases is not None:
             return self._all_on_lattices(phases)
@@ -327,8 +328,8 @@ class Plan:
         exact = self._exact_for_any_theta.copy()
         by_components = np.zeros(len(distinct), dtype=np.bool_)
         children = acting(support)
-        # A lattice gives the complete gradient, but components give only a part of the gradient. So
-        # lattices are better for a fit if they are not too slow.
+        # A lattice gives the complete gradient, but components give only a part of it. So lattices
+        # are better for a fit, unless they are too slow.
         most = 0.0 if quick else _LATTICE_WORK_OF_A_FIT
         affordable = float(self._work_if_dense[exact].sum()) <= most
         for s in self._candidates():
@@ -349,10 +350,10 @@ class Plan:
         return ways
 
     def _ways_of_a_sampled_fit(self, exact_partial: NDArray[np.bool_]) -> NDArray[np.str_]:
-        """Return how samples are evaluated in a fit that draws missing cells, on any support.
+        """Return how samples are evaluated in a fit that draws missing cells, for every support.
 
         Such a fit always has a Monte Carlo error. So each complete set is evaluated in the faster
-        of two ways: on its lattice or by drawn histories. No set is evaluated by components.
+        of two ways, on its lattice or by drawn histories. No set is evaluated by components.
         """
         distinct = self.distinct
         can_be_drawn = ~distinct.partial & ~distinct.timed & (distinct.sizes > 1)
@@ -363,9 +364,9 @@ class Plan:
         return ways
 
     def _name_partial(self, ways: NDArray[np.str_], exact: NDArray[np.bool_]) -> None:
-        """Set how partly known samples are evaluated.
+        """Fill in how partly known samples are evaluated.
 
-        If the missing cells are drawn, orders are drawn as well, except for small samples.
+        If the missing cells are drawn, orders are drawn as well, except in small samples.
         """
         places = self.partial.places
         known = [self.distinct.known(int(s)) for s in places]
@@ -380,8 +381,8 @@ class Plan:
     def component_work(self, support: NDArray[np.bool_], chosen: NDArray[np.int64]) -> float:
         """Return the number of operations for the components of these sets on a support.
 
-        Components that several sets share count once. The result is infinite if a component is
-        beyond the budget.
+        A component that several sets share counts once. If one is beyond the budget, return
+        infinity.
         """
         children = acting(support)
         distinct = {
@@ -423,7 +424,7 @@ class Plan:
         return found | self.distinct.partial
 
     def _work(self, columns: NDArray[np.int64]) -> NDArray[np.float64]:
-        # Sets of more than 60 items are never exact; the bound avoids an overflow.
+        # Sets of more than 60 items are never evaluated exactly. The bound avoids an overflow.
         sizes = np.where(self.distinct.partial, 0, np.minimum(self.distinct.sizes, 60))
         sizes = sizes.astype(np.float64)
         wide = columns.astype(np.float64)
@@ -436,14 +437,14 @@ class Plan:
     def _exact_columns(
         self, parameters: Parameters, columns: NDArray[np.int64], exact: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        """Return the number of columns of all exact sets; `columns` has only some of them."""
+        """Return the number of columns of all exact sets; `columns` lacks some of them."""
         counted = columns.copy()
         for s in map(int, np.nonzero(exact & self._exact_for_any_theta)[0]):
             counted[s] = parameters.columns(self.distinct.items(s)).n_columns
         return counted
 
     def _bound_total(self, exact: NDArray[np.bool_], columns: NDArray[np.int64]) -> None:
-        """Remove the sets with the most work from `exact` until the others are within budget."""
+        """Remove the sets with the most work from `exact`, until the rest is within the budget."""
         work = np.where(exact, self._work(columns), 0.0)
         total = float(work.sum())
         if total <= self.budget.total_work:
@@ -465,8 +466,7 @@ class Plan:
 
     def _named(self, exact: NDArray[np.bool_]) -> NDArray[np.str_]:
         sampled = np.where(self.distinct.timed, Way.METROPOLIS.value, Way.RELOCATION.value)
-        # The type of the array must be wide enough for all names, because other names are filled in
-        # later.
+        # The type of the array must be wide enough for all names that are filled in later.
         return np.where(exact, Way.EXACT.value, sampled).astype(f"<U{max(map(len, Way))}")
 
     def _by_name(self) -> NDArray[np.str_]:

@@ -1,19 +1,19 @@
 """Compute probabilities of large sets by components, with an error of about 1e-5.
 
 This is faster than `components`, which has an error of at most 1e-9 but stores 400 coefficients for
-every state. The probability of a set is an integral over the observation time, and the posterior of
-this time is narrow if the set is large. So the functions of the components are needed at about 20
-times only. At these times they are computed as inverse Laplace transforms (`kernels.transforms`),
+every state. The probability of a set is an integral over the observation time. If the set is large,
+the posterior of this time is narrow. So the functions of the components are needed at only about 20
+times. At these times they are computed as inverse Laplace transforms (`kernels.transforms`),
 
     p_c(t) = 1 / (2 pi i) * integral of exp(z t) T_z(c) dz,
 
-on a parabola around all poles, z = -q + mu (1 + i u)^2, where q is the smallest exit rate and mu
-sets the size of the parabola (Weideman and Trefethen 2007). The trapezoidal rule converges
-geometrically. About 20 nodes are enough, and the same nodes are used for all times.
+on the parabola z = -q + mu (1 + i u)^2, which goes around all poles. Here q is the smallest exit
+rate, and mu determines the size of the parabola (Weideman and Trefethen 2007). The trapezoidal rule
+converges geometrically. About 20 nodes are enough, and the same nodes are used for all times.
 
-The times cover the posterior of the last evaluation, and are moved if the posterior has moved. The
-rule with every second node gives an estimate of the error. If the error is not small enough, no
-result is returned.
+The times cover the posterior of the time at the last evaluation. If the posterior has moved, the
+times are moved, too. The difference from the rule with only every second node gives an estimate of
+the error. If the error is not small enough, no result is returned.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Posterior", "QuickComponents", "posteriors_of", "quick_work"]
 
-# The grid of observation times, in standard deviations of the logarithm of the time: the first
-# point, the last point and the step. (The left tail is longer.)
+# The first point, the last point and the step of the grid of observation times, in standard
+# deviations of the logarithm of the time. (The left tail is longer.)
 _BEFORE, _AFTER = -6.5, 4.5
 _STEP = 0.5
 # The largest accepted posterior probability of the first and the last time together.
@@ -51,8 +51,9 @@ _MOST_MOVES = 6
 _NARROW, _WIDE = 0.75, 1.35
 _SHIFT = 0.5
 _LEAST_SD, _LARGEST_SD = 0.02, 1.0
-# The path crosses the real axis at this distance from minus the smallest exit rate, in units of
-# 1 / time: the smallest distance, and the distance per item of the component.
+# The path crosses the real axis to the right of minus the smallest exit rate, at a distance that is
+# given in units of 1 / time: the smallest distance, and the distance that is added per item of the
+# component.
 _LEAST_CROSSING = 4.0
 _CROSSING_PER_ITEM = 0.7
 # The length of a step is inversely proportional to _FINENESS. The rule ends where the integrand has
@@ -60,13 +61,16 @@ _CROSSING_PER_ITEM = 0.7
 _FINENESS = 2.4
 _NEGLIGIBLE = 15.0
 _MOST_NODES = 96
-# The largest relative difference between the results with all and with every second node, averaged
-# over the posterior. The error with all nodes is about the square of the difference.
+# The largest accepted relative difference between the results with all nodes and with every second
+# node, averaged over the posterior. The error with all nodes is about the square of this
+# difference.
 _HALVED = 1e-2
-# The last term of the rule, times this factor, is added to the relative difference, because the
-# terms after it are left out. The factor is large, because this error is not squared.
+# The terms after the last node are left out. To account for them, the last term is multiplied by
+# this factor and added to the relative difference. The factor is large, because this error is not
+# squared.
 _LEFT_OUT = 1e3
-# For `quick_work`: real numbers per state, and the fixed cost of a set, as a number of operations.
+# For `quick_work`: the number of real numbers per state, and the fixed cost of a set, expressed as
+# a number of operations.
 _PER_STATE = 60.0
 _OVERHEAD = 1e6
 _OFFSETS = np.arange(_BEFORE, _AFTER + 0.5 * _STEP, _STEP)
@@ -106,8 +110,9 @@ class _Path(NamedTuple):
 class _Function:
     """The transforms of one component on a path, and its probabilities at some times.
 
-    `values` are the probabilities. `doubt` is the relative difference that using only every second
-    node makes to each probability, plus a bound for the nodes that are left out; at most 1.
+    `values` are the probabilities. `doubt` is a bound of the relative error of each probability, at
+    most 1. It is the difference from the result with only every second node, plus a term for the
+    nodes that are left out.
     """
 
     def __init__(
@@ -122,13 +127,14 @@ class _Function:
         full = self.T[0, -1] + 1j * self.T[1, -1]
         self.waves = np.exp(np.multiply.outer(times, z[0] + 1j * z[1])) * self.path.weights
         terms = (self.waves * full).real
-        # Far from the middle of the times, a probability can be smaller than the error, and the sum
-        # can be negative.
+        # Far from the middle of the times, the error may be larger than the probability itself, and
+        # the sum may be negative.
         self.values = np.maximum(terms.sum(axis=1), 1e-300)
         with np.errstate(over="ignore"):
             change = np.abs(2.0 * terms[:, ::2].sum(axis=1) / self.values - 1.0)
             last = np.abs(terms[:, -1]) / self.values
-        # Both rules leave out the terms beyond the last node, so the change does not show them.
+        # Both rules leave out the terms after the last node. So the difference between the rules
+        # does not show them.
         self.doubt = np.minimum(change + _LEFT_OUT * last, 1.0)
 
     def gradient(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -152,7 +158,7 @@ class _Answer:
 
 
 class QuickComponents:
-    """Sets that are products of components, at any theta on a support.
+    """Sets whose probabilities are computed by quick components, for any theta on a support.
 
     Parameters
     ----------
@@ -161,7 +167,8 @@ class QuickComponents:
     sets : sequence of arrays
         The items of the sets.
     posteriors : list of Posterior
-        The approximate posterior of the observation time of each set. Every evaluation updates it.
+        The approximate posterior of the observation time of each set, which every evaluation
+        updates.
     """
 
     def __init__(
@@ -179,7 +186,7 @@ class QuickComponents:
     ) -> tuple[float, NDArray[np.float64]] | None:
         """Return the weighted sum of log p and its gradient on the support.
 
-        Return None if the error could be larger than about 1e-5.
+        The result is None if the error could be larger than about 1e-5.
         """
         tables = run_all(
             [partial(_rates, parameters, c) for c in self.decomposition.components], n_threads
@@ -262,9 +269,9 @@ def _rates(
 def _masses(
     rest: NDArray[np.float64], functions: list[_Function]
 ) -> tuple[NDArray[np.float64], float]:
-    """Return the density of the set and its time at all times, divided by a factor.
+    """Return the joint density of the set and its time, at all times, divided by a factor.
 
-    Also return the logarithm of this factor.
+    The logarithm of the factor is the second result.
     """
     largest = float(rest.max())
     mass = np.exp(rest - largest)
@@ -274,7 +281,7 @@ def _masses(
 
 
 def _spread(component: Component, G: NDArray[np.float64], gradient: NDArray[np.float64]) -> None:
-    """Add the derivatives by the columns of a component to a gradient."""
+    """Add the derivatives by the columns of a component to the gradient."""
     columns, k = component.columns, component.size
     part = G[:k].copy()
     part[np.arange(k), np.arange(k)] = 0.0
@@ -285,7 +292,7 @@ def _spread(component: Component, G: NDArray[np.float64], gradient: NDArray[np.f
 def quick_work(decomposition: Decomposition) -> float:
     """Return the number of operations of one evaluation by quick components.
 
-    It can be compared with `work_of_components`.
+    The result can be compared with that of `work_of_components`.
     """
     parts = decomposition.components
     used = decomposition.lists.components

@@ -1,9 +1,10 @@
 """Estimate the likelihood at nearby thetas from orders that were drawn at one theta.
 
-For a set beyond the budget, orders are drawn at some theta_0. The ratio p(S; theta) / p(S; theta_0)
-is then estimated from these orders by importance weights. The estimate is a smooth function with a
-consistent gradient, so line searches and quasi-Newton matrices work. If the effective share of the
-orders is small, theta has moved too far from theta_0, and new orders must be drawn.
+For a set beyond the budget, orders are drawn at some theta_0. From these orders, the ratio p(S;
+theta) / p(S; theta_0) is then estimated by importance weights. The estimate is a smooth function,
+and its gradient is consistent with it. So line searches and quasi-Newton matrices work. If the
+effective share of the orders is small, theta has moved too far from theta_0, and new orders must be
+drawn.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__ = ["DrawKey", "DrawnOrders", "Weighed"]
 
 @dataclass(frozen=True)
 class DrawKey:
-    """The number of a draw in a fit; it identifies the random streams of the draw."""
+    """The numbers of a draw in a fit. They determine the random streams of the draw."""
 
     seed: int
     start: int
@@ -42,7 +43,7 @@ class Weighed:
     """The weights of the orders of one set at one theta, and the estimate of log p.
 
     `shares` are the weights, which add up to 1. `effective` is the effective share of the orders:
-    their effective number divided by their number.
+    the effective number of orders divided by their number.
     """
 
     shares: NDArray[np.float64]
@@ -61,9 +62,9 @@ class DrawnOrders:
     states : array (chains, size)
         The current orders of the chains.
     orders : array (chains, kept, size)
-        The orders in use.
+        The orders that are in use.
     drawn : array (chains, kept)
-        The log-probabilities of these orders at the theta at which they were drawn.
+        The log-probabilities of these orders, at the theta at which they were drawn.
     offset : float
         Estimate of log p(S) at that theta.
     """
@@ -87,14 +88,14 @@ class DrawnOrders:
     def gradient(
         self, columns: Columns, chain: int, shares: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the sum of the gradients of a chain's orders, each times its share."""
+        """Return the sum of the gradients of a chain's orders, each multiplied by its share."""
         G = np.zeros((columns.k + 1, columns.n_columns + 1))
         log_w = np.empty(self.orders.shape[1])
         call(weigh_orders, G, log_w, shares, self.orders[chain], columns.arrays(), np.nan)
         return G
 
     def weigh(self, log_weights: NDArray[np.float64]) -> Weighed:
-        """Return the weights of the orders, and log p, from log-probabilities at another theta."""
+        """Return the weights of the orders and log p, given log-probabilities at another theta."""
         log_ratio = log_weights - self.drawn
         top = log_ratio.max()
         weight = np.exp(log_ratio - top)
@@ -108,7 +109,7 @@ class DrawnOrders:
     def advance(
         self, sampler: OrderSampler, key: DrawKey, index: tuple[int, int], kept: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Advance one chain; return its new state and the orders that it drew.
+        """Advance one chain. Return its new state and the orders that it drew.
 
         `index` is the position of the set and the number of the chain.
         """
@@ -124,9 +125,10 @@ class DrawnOrders:
         chains: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
         log_p: float | None,
     ) -> None:
-        """Store new orders, and log p(S) at the theta at which they were drawn.
+        """Store new orders, and log p(S) at the theta at which these orders were drawn.
 
-        If `log_p` is None, log p(S) is that of the model without interactions.
+        If `log_p` is None, the orders were drawn from the model without interactions, for which log
+        p(S) is computed.
         """
         self.states = np.stack([state for state, _ in chains])
         self.orders = np.stack([orders for _, orders in chains])

@@ -1,12 +1,12 @@
 """Estimate log p of sampled sets and its gradient from drawn orders.
 
-Each sampled set has several independent chains. The spread between their means gives a standard
-error that is right for any correlation within a chain.
+Each sampled set has several independent chains. The standard error is computed from the spread
+between their means. So it is right even if consecutive orders of a chain are correlated.
 
 The mean gradient of the orders is an estimate of the gradient of log p. Log p itself is an integral
 of this gradient (thermodynamic integration). The path of the integral is a straight line. It starts
-at the model without interactions, for which log p is known by quadrature, and ends at theta. The
-integrand is smooth, so a Gauss-Legendre rule with enough nodes (`path_nodes`) has an error far
+at the model without interactions, for which log p is computed by quadrature, and ends at theta. The
+integrand is smooth. So the error of a Gauss-Legendre rule with enough nodes (`path_nodes`) is far
 below the reported sampling error.
 """
 
@@ -43,7 +43,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class ChainResult:
-    """The result of one chain: log p and a mean gradient (layout of `lattice.gradient`)."""
+    """The result of one chain: log p, and a mean gradient with the axes of `lattice.gradient`."""
 
     G: NDArray[np.float64] | None
     log_p: float
@@ -52,8 +52,8 @@ class ChainResult:
 def path_nodes(columns: Columns, nodes: int) -> int:
     """Return the number of nodes of the integral along the path that gives log p of a set.
 
-    The more interactions can change a log-rate, the more the integrand is curved. With the returned
-    number of nodes, the error was below 1e-6 in trials in which log-rates changed by up to 60.
+    The more the interactions can change a log-rate, the more the integrand is curved. In trials in
+    which log-rates changed by up to 60, the error with the returned number of nodes was below 1e-6.
     """
     strength = float(np.abs(columns.effects).sum(axis=0).max(initial=0.0))
     return max(nodes, min(int(2.0 * strength) + 4, _MOST_PATH_NODES))
@@ -63,7 +63,7 @@ def path_nodes(columns: Columns, nodes: int) -> int:
 class ChainRun:
     """A function that advances one chain of one set at one theta.
 
-    `index` (set, chain) and the number of steps identify the random stream.
+    `index` (set, chain) and the number of steps identify the stream of random numbers.
     """
 
     sampler: OrderSampler
@@ -72,7 +72,7 @@ class ChainRun:
     index: tuple[int, int]
 
     def __call__(self, *, value: bool, gradient: bool) -> ChainResult:
-        """Advance the chain; return its estimates of log p and of the gradient, as requested."""
+        """Advance the chain; return its estimates of log p and of the gradient, if requested."""
         sampler = self.sampler
         chain = self.chain
         rng = stream(self.seed, Purpose.SAMPLED_LIKELIHOOD, *self.index, chain.steps_taken)
@@ -81,8 +81,8 @@ class ChainRun:
         if sampler.way != Way.RELOCATION and not sampler.resume:
             chain.order = np.empty(sampler.columns.k, dtype=np.int64)  # the first proposal fills it
         elif value or not chain.order.size:
-            # The path of the integral starts at the model without interactions, where a chain needs
-            # no burn-in.
+            # The path of the integral starts at the model without interactions. There, a chain
+            # needs no burn-in.
             extra = 0 if value else FIRST_BURN_IN
             chain.order = sampler.start(rng)
         log_p = self._value(rng) if value else np.nan
@@ -119,7 +119,7 @@ class SampledMean:
 
 
 def combine(parameters: Parameters, columns: Columns, results: list[ChainResult]) -> SampledMean:
-    """Return the averages of log p and of the gradient over the chains of one set."""
+    """Return means of log p and of the gradient over the chains of one set, with variances."""
     chains = len(results)
     values = np.array([result.log_p for result in results])
     value = float(values.mean())

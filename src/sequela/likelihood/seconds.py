@@ -1,7 +1,7 @@
-"""Seconds on one core that the evaluation of sets takes, to predict the time of computations.
+"""How many seconds the evaluation of sets takes on one core, to predict computing times.
 
-They were measured once. The same numbers are used on every machine, so that decisions that depend
-on them are the same everywhere.
+These numbers were measured once, and are the same on every machine. So decisions that depend on
+them are the same everywhere.
 """
 
 __all__ = [
@@ -12,11 +12,12 @@ __all__ = [
     "ORDER_SECONDS",
 ]
 
-# Seconds per operation: on lattices, of components, and of integrals over time.
+# Seconds per operation: on lattices, on components, and for integrals over time.
 LATTICE_SECONDS = 7e-11
 COMPONENT_SECONDS = 7e-10
 INTEGRAL_SECONDS = 2e-9
 # Additional seconds per set that is evaluated by components.
 COMPONENT_SET_SECONDS = 4e-4
-# A sampled set takes this many seconds times its number of items times the model's number of items.
+# The seconds for a sampled set are this number, times the number of items of the set, times the
+# number of items of the model.
 ORDER_SECONDS = 1.4e-6

@@ -1,6 +1,6 @@
 """Compute the likelihood of sequences of arrivals (sections 4.1 to 4.3 of the paper).
 
-Sequences may be complete or partial, and observed at known or unknown times.
+Sequences may be complete or partial, and their observation times may be known or unknown.
 """
 
 from __future__ import annotations
@@ -74,19 +74,20 @@ def sequence_log_likelihood(
     model : Model, fitted SetChain, or theta (n, n)
         theta[i, j] is the log-effect of item i on the rate of item j.
     sequences : list of sequences
-        Items in the order in which they arrived: labels if the model has labels or `items` is
-        given, otherwise positions from 0 to n - 1. Sequences may be empty.
+        The items of each sequence, in the order in which they arrived. Items are labels if the
+        model has labels or `items` is given. Otherwise they are positions from 0 to n - 1.
+        Sequences may be empty.
     times : array or None
-        When each sequence was observed (section 4.2). If it is None, times are unknown and have
-        the distribution of the model's observation (Proposition 2).
+        The time at which each sequence was observed (section 4.2). If it is None, times are unknown
+        and have the distribution of the model's observation (Proposition 2).
     complete : bool
-        Whether every sequence contains all items and is observed after the last arrival, eq. (4).
+        Whether every sequence contains all items and is observed after the last arrival (eq. 4).
     items : sequence of str or None
-        Labels of theta's rows and columns.
+        Labels of the rows and columns of theta.
     return_gradient : bool
-        Also return the n x n gradient with respect to theta.
+        Whether to also return the n x n gradient with respect to theta.
     n_threads : int or None
-        Number of threads; None for all cores that this process may use.
+        Number of threads. None means all cores that this process may use.
 
     Examples
     --------
@@ -160,7 +161,7 @@ def _labels(model: ModelLike, items: Sequence[str] | None) -> dict[str, int] | N
 def _positions(
     sequences: Iterable[Sequence[Any]], labels: dict[str, int] | None, n: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the positions of the items of all sequences, concatenated, and where each starts."""
+    """Return the item positions of all sequences, concatenated, and where each sequence starts."""
     if isinstance(sequences, str):
         raise InputError("sequences is one text; expected a list of sequences of items")
     flat: list[int] = []

@@ -1,4 +1,4 @@
-"""Plot observed against expected numbers, on scales on which sampling noise is equally wide."""
+"""Plot observed against expected numbers, on scales that make sampling noise equally wide."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Agreement", "check_outliers", "draw_agreement"]
 
-_MANY = 2000  # if there are more points, they are drawn as one image, to keep files small
+_MANY = 2000  # more points than this are drawn as one image, so that files stay small
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Agreement:
     expected, observed : arrays
         Coordinates of the points.
     z : array
-        Differences of observed and expected, in standard deviations.
+        Differences between observed and expected, in standard deviations.
     names : sequence of str
         Names of the points, from `labels.short`.
     whole : float
@@ -60,7 +60,7 @@ def check_outliers(beyond: float, max_labels: int) -> tuple[float, int]:
 
 
 def draw_agreement(ax: Axes, points: Agreement, *, beyond: float, max_labels: int) -> None:
-    """Draw points, diagonal and sampling noise (two standard deviations); name the outliers."""
+    """Draw the points, the diagonal and a band of sampling noise; name the outliers."""
     expected, observed, spread = points.expected, points.observed, points.spread
     out = np.abs(points.z) > beyond
     top = 1.06 * float(max(expected.max(), observed.max(), 1e-12))
@@ -132,8 +132,8 @@ def _ticks(top: float) -> list[float]:
         (step * 10.0**power for power in range(-9, 12) for step in (1, 2, 5)), reverse=True
     )
     round_ones = [x for x in steps if x <= top]
-    # Add further candidates near the top, such as 3 and 4, because there may be room for another
-    # number between the two largest.
+    # Add further candidates near the top, such as 3 and 4, because another number may fit between
+    # the two largest.
     unit = 10.0 ** np.floor(np.log10(top))
     round_ones += [k * unit for k in range(1, 10) if k * unit <= top]
     last = np.inf

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 __all__ = ["CERTAIN", "FAINTEST", "opacity", "opaque"]
 
 FAINTEST = 0.12
-# At this probability of a sign or an order, and above, a cell has its full colour.
+# A cell has its full colour if the probability of its sign or its order is at least this number.
 CERTAIN = 0.95
 
 
 def opacity(probability: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the opacity of cells, given the probability of one of two signs or orders.
+    """Return the opacity of cells; `probability` is that of one of two signs or of two orders.
 
     Examples
     --------

@@ -19,7 +19,8 @@ __all__ = ["plot_clock_curve"]
 def plot_clock_curve(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Draw the expected posterior variance of the observation time against the number of items.
 
-    Bars show two Monte Carlo standard errors; the dotted line shows the variance without any item.
+    Bars show two Monte Carlo standard errors. The dotted line shows the variance if there are no
+    items.
 
     Parameters
     ----------
@@ -54,7 +55,8 @@ def plot_clock_curve(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         markersize=4, linewidth=1.2, capsize=2,
     )  # fmt: skip
     if m.max() >= 20:
-        # Use a logarithmic scale, except for the first step from 0 to 1 item.
+        # Use a logarithmic scale, except for the first part of the axis from 0 to 1 items, which is
+        # linear.
         ax.set_xscale("symlog", linthresh=1.0, linscale=0.5)
         ax.set_xlim(-0.15 if m[0] == 0.0 else 0.9 * m[0], 1.1 * m.max())
     plain_ticks(ax.xaxis, m, ax)

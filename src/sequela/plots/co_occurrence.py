@@ -25,18 +25,19 @@ def plot_co_occurrence(
 ) -> Axes:
     """Draw observed numbers of samples with both items of a pair against expected numbers.
 
-    On the square-root scales sampling noise is about equally wide everywhere. The band shows two
-    standard deviations of this noise. If there are many pairs, some lie outside the band by chance.
+    Both axes have a square-root scale, on which sampling noise has about the same width everywhere.
+    The band shows two standard deviations of this noise. If there are many pairs, some lie outside
+    the band by chance.
 
     Parameters
     ----------
     goodness : GoodnessOfFit
         From `goodness_of_fit`.
     beyond : float
-        A pair is an outlier if its numbers differ by more than this many standard deviations.
+        A pair is an outlier if its two numbers differ by more than this many standard deviations.
     max_labels : int
-        Name at most this many outliers, the largest differences first. Names without room are left
-        out.
+        Name at most this many outliers, the largest differences first. Names that do not fit into
+        the figure are left out.
     ax : Axes or None
         Where to draw; None makes a new figure.
 

@@ -1,4 +1,4 @@
-"""Plot the orders in one cohort against those in another, for the items that both cohorts have."""
+"""Plot orders in one cohort against orders in another, for the items that both cohorts have."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_cohort_comparison"]
 
-_MANY = 2000  # if there are more points, they are drawn as one image
+_MANY = 2000  # more points than this are drawn as one image
 
 
 def plot_cohort_comparison(
@@ -41,9 +41,9 @@ def plot_cohort_comparison(
 ) -> Axes:
     """Draw P(a before b) in one cohort against P(a before b) in another, for all shared pairs.
 
-    On the diagonal the cohorts agree. Pairs that differ by more than `different` are marked and
-    named, the largest differences first. Two fits also differ by chance. To check whether the data
-    of one cohort can tell an order, use `order_ranges`.
+    On the diagonal the cohorts agree. Pairs whose probabilities differ by more than `different` are
+    marked and named, the largest differences first. Two fits also differ by chance. To check
+    whether the data of one cohort can tell an order, use `order_ranges`.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def plot_cohort_comparison(
     ax.spines[["top", "right"]].set_visible(False)
     agree = float(np.mean(y >= 0.5))
     ax.set_title(
-        f"{x.size} pairs of {table.attrs['items']} items; same order in {100 * agree:.0f}%",
+        f"{x.size} pairs of {table.attrs['items']} items; {100 * agree:.0f}% have the same order",
         fontsize=SMALL, loc="right",
     )  # fmt: skip
     if own:

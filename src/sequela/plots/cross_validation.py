@@ -16,7 +16,7 @@ _COLUMNS = ("penalty", "log_likelihood", "standard_error", "interactions", "best
 
 
 def plot_cross_validation(results: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw the held-out likelihood with one standard error; the chosen penalty is marked.
+    """Draw the held-out likelihood with bars of one standard error, and mark the chosen penalty.
 
     The numbers above the axes are numbers of interactions.
 

@@ -17,26 +17,27 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_frequencies"]
 
-_BARS = 60  # with more items, a band replaces the error bars
+_BARS = 60  # if there are more items, a band is drawn and not error bars
 
 
 def plot_frequencies(
     table: pd.DataFrame, *, beyond: float = 2.0, max_labels: int = 15, ax: Axes | None = None
 ) -> Axes:
-    """Draw observed frequencies of items against expected frequencies; name the outliers.
+    """Draw observed frequencies of items against expected frequencies, and name the outliers.
 
-    On the square-root scales sampling noise is about equally wide everywhere. Error bars show two
-    standard deviations of this noise.
+    Both axes have a square-root scale, on which sampling noise has about the same width everywhere.
+    Error bars show two standard deviations of this noise.
 
     Parameters
     ----------
     table : DataFrame
         From ``item_frequencies(model, data)``.
     beyond : float
-        An item is an outlier if its frequencies differ by more than this many standard deviations.
+        An item is an outlier if its two frequencies differ by more than this many standard
+        deviations.
     max_labels : int
-        Name at most this many outliers, the largest differences first. Names without room are left
-        out.
+        Name at most this many outliers, the largest differences first. Names that do not fit into
+        the figure are left out.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
@@ -77,8 +78,8 @@ def _sampling_noise(
 ) -> tuple[float | None, NDArray[np.float64] | None]:
     """Return the number of samples and the standard deviations of the observed frequencies.
 
-    The number of samples is computed from the z-scores `z`. If no z-score can be used, both results
-    are None.
+    The number of samples is computed from the z-scores `z`. If this is not possible for any
+    z-score, both results are None.
     """
     binomial = expected * (1.0 - expected)
     with np.errstate(divide="ignore", invalid="ignore"):

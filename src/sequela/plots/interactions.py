@@ -1,4 +1,4 @@
-"""Plot the strongest interactions as a graph."""
+"""Plot the strongest interactions as arrows between items."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _LONGEST = 14
 # Areas of nodes, in square points.
 _SMALLEST, _LARGEST = 25.0, 420.0
 _APART = 1.1  # inches between two linked items
-# Curvatures that are tried for an arrow, in this order, until the distance of the arrow from all
-# other items is at least _CLEARANCE (in units of _APART).
+# Curvatures of an arrow. They are tried one after the other, until the arrow is at least _CLEARANCE
+# (in units of _APART) away from all other items.
 _BENDS = (0.06, -0.06, 0.2, -0.2, 0.35, -0.35)
 _APART_BENDS = (0.18, 0.3, 0.42)
 _CLEARANCE = 0.2
@@ -140,7 +140,7 @@ def _layout(
     graph.add_edges_from(pairs)
     blocks = []
     for part in sorted(nx.connected_components(graph), key=lambda part: (-len(part), min(part))):
-        # Sort, so that the picture does not depend on the order of a set.
+        # Sort the items, because the elements of a Python set have no fixed order.
         members = sorted(part)
         ordered = nx.Graph()
         ordered.add_nodes_from(members)
@@ -186,14 +186,14 @@ def _draw_arrows(
     at: dict[int, NDArray[np.float64]],
     areas: dict[int, float],
 ) -> list[NDArray[np.float64]]:
-    """Draw the arrows and return points along each of them."""
+    """Draw the arrows, and return points along each arrow."""
     patches = load("matplotlib.patches")
     widths = 0.7 + 2.3 * np.abs(effects) / np.abs(effects).max()
     courses = []
     for (a, b), effect, width in zip(pairs, effects, widths, strict=True):
         promotes = effect > 0.0
         others = np.array([spot for k, spot in at.items() if k not in (a, b)]).reshape(-1, 2)
-        # Two arrows between the same items curve in opposite directions.
+        # If two items act on each other, the two arrows curve in opposite directions.
         bends = _APART_BENDS if (b, a) in pairs else _BENDS
         bend = next((x for x in bends if _clear(at[a], at[b], x, others)), bends[0])
         courses.append(_course(at[a], at[b], bend))

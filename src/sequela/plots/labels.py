@@ -1,4 +1,4 @@
-"""Draw the labels of users literally, shortened, and without overlaps.
+"""Write the labels of users into figures: unchanged or shortened, and without overlaps.
 
 Labels are never interpreted as mathematics or TeX. Characters that a picture cannot show (line
 breaks, control characters, characters that change the direction of text) are replaced.
@@ -30,11 +30,11 @@ _GLUE = "\u200d\ufe0e\ufe0f"
 # Possible positions of a label: distances from its point, in points, and directions.
 _RADII = (4.0, 9.0, 16.0, 26.0, 38.0, 52.0, 70.0, 90.0, 115.0, 140.0)
 _ANGLES = np.deg2rad([0, 45, 315, 135, 225, 90, 270, 180, 22, 338, 158, 202, 68, 292, 112, 248])
-_WORST = 14.0  # if every position has a larger cost, the label is left out
+_WORST = 14.0  # if the cost of every position is larger, the label is left out
 
 
 def clean(label: object) -> str:
-    """Return a label as one line of text that every file format can store."""
+    """Return a label as one line of text without characters that a file format cannot store."""
 
     def sign(x: str) -> str:
         if x in "\n\r\t\v\f\x85\u2028\u2029":
@@ -59,7 +59,7 @@ def shorten(label: object, max_columns: int = _LONGEST) -> str:
     room = max_columns - 1
     last = room * 2 // 5
     head, tail = _front(text, room - last), _front(text[::-1], last)[::-1]
-    # Do not cut a composed character into two parts.
+    # A visible character can consist of several code points. Do not separate them.
     while tail and (unicodedata.combining(tail[0]) or tail[0] in _GLUE):
         tail = tail[1:]
     return f"{head.rstrip(_GLUE)}…{tail}"
@@ -75,7 +75,7 @@ def _front(text: str, columns: int) -> str:
 
 
 def short(labels: Iterable[object], max_columns: int = _LONGEST) -> list[str]:
-    """Return shortened labels; labels that become equal are numbered."""
+    """Return shortened labels. If several labels become equal, add numbers to distinguish them."""
     texts = [shorten(label, max_columns) for label in labels]
     times = Counter(texts)
     seen: Counter[str] = Counter()
@@ -125,14 +125,15 @@ def place_beside(
 ) -> list[Any]:
     """Write labels beside points so that no label covers another; return the annotations.
 
-    The first labels get the best positions. A label without room is left out; its point stays.
+    The first labels get the best positions. If there is no room for a label, only its point is
+    shown.
 
     Parameters
     ----------
     ax : Axes
         Axes whose limits and layout are final.
     points : array, (n, 2)
-        All points in data coordinates; labels avoid them if possible.
+        All points in data coordinates. Labels do not cover them, if possible.
     labels : list of (row of points, text)
         The texts, the most important first.
     size, color
@@ -181,7 +182,7 @@ def _best(
     for radius in _RADII:
         for turn, angle in enumerate(_ANGLES):
             way = np.array([np.cos(angle), np.sin(angle)])
-            # The nearest edge of the label has the distance `radius`.
+            # The edge of the label that is nearest to the point has the distance `radius` from it.
             reach = radius + min(
                 half[k] / abs(way[k]) if abs(way[k]) > 1e-9 else np.inf for k in (0, 1)
             )
@@ -211,7 +212,7 @@ def _hits(line: NDArray[np.float64], box: NDArray[np.float64]) -> bool:
 
 
 def _cross(a: NDArray[np.float64], b: NDArray[np.float64]) -> bool:
-    """Return whether two straight lines cross; each is given by points along it."""
+    """Return whether two straight lines cross. Each line is given by points along it."""
     (p, q), (r, s) = (a[0], a[-1]), (b[0], b[-1])
 
     def turn(x: NDArray[np.float64], y: NDArray[np.float64], z: NDArray[np.float64]) -> float:

@@ -26,12 +26,13 @@ __all__ = ["plot_order_curve"]
 
 
 def plot_order_curve(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Draw order probabilities against the number of items, with one standard error.
+    """Draw order probabilities, with one standard error, against the number of items.
 
     Parameters
     ----------
     table : DataFrame
-        Table with the columns "n", "probability" and "se", and "pair" if there are several curves.
+        Table with the columns "n", "probability" and "se". If there are several curves, it also has
+        the column "pair".
     ax : Axes or None
         Where to draw; None makes a new figure.
 

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_order_matrix"]
 
-_ANNOTATED = 16  # with at most this many items, probabilities are written into the cells
+_ANNOTATED = 16  # with at most this many items, cells show their probabilities
 _UNTOLD = 0.3  # opacity of cells whose order the data cannot tell
-_WITH_INTERVAL = 10  # with at most this many items, intervals are written below the probabilities
+_WITH_INTERVAL = 10  # with at most this many items, cells also show the intervals
 
 
 def plot_order_matrix(
@@ -49,11 +49,12 @@ def plot_order_matrix(
 ) -> Axes:
     """Draw P(row arrived before column) as a matrix, with the earliest items on top.
 
-    Cells fade to grey as their standard error approaches `uncertain`, and if the probability of
-    observing both items is below `rare`. For a posterior, cells fade if it is uncertain which item
-    usually arrives first: a cell has its full colour if this is known with a probability of 0.95 or
-    more, and it is grey at a probability of 0.5. With `ranges`, cells fade unless the data can tell
-    the order. With at most 10 items, intervals or ranges are written below the probabilities.
+    Cells fade to grey if their standard error approaches `uncertain`. They also fade if the
+    probability of observing both items is below `rare`. For a posterior, cells fade if it is
+    uncertain which item usually arrives first: a cell has its full colour if this is known with a
+    probability of 0.95 or more, and it is grey if the probability is 0.5. With `ranges`, a cell has
+    its full colour only if the data can tell the order. With at most 10 items, intervals or ranges
+    are written below the probabilities.
 
     Parameters
     ----------
@@ -88,7 +89,8 @@ def plot_order_matrix(
             expected = "above 0" if least else "of at least 0"
             raise InputError(f"{name} is {value!r}; expected a finite number {expected}")
     probability = orders.probability.to_numpy(dtype=float)
-    # Sort by the mean number of items that an item precedes; unknown pairs count as one half.
+    # Sort by the mean number of items that come after an item. A pair whose order is unknown counts
+    # as one half.
     known = np.where(np.isnan(probability), 0.5, probability)
     first = np.argsort(-known.sum(axis=1), kind="stable")
     inner = np.ix_(first, first)
@@ -138,7 +140,7 @@ def plot_order_matrix(
 
 
 def _checked(orders: Orders, ranges: pd.DataFrame | None) -> NDArray[np.float64] | None:
-    """Return three matrices: the low and high ends of ranges, and 1 where the data can tell.
+    """Return three matrices: lower ends of ranges, upper ends, and 1 where the data can tell.
 
     Return None if there are no ranges.
     """
@@ -157,7 +159,7 @@ def _checked(orders: Orders, ranges: pd.DataFrame | None) -> NDArray[np.float64]
 
 
 def _inches(orders: Orders, n: int, *, wide: bool) -> float:
-    """Return the side of a new matrix in inches."""
+    """Return the width (and height) of a square matrix of n items, in inches, for a new figure."""
     if (wide or isinstance(orders, PosteriorOrders)) and n <= _WITH_INTERVAL:
         return max(0.52 * n, 2.0)
     return float(np.clip(0.3 * n if n <= _ANNOTATED else 0.2 * n, 2.0, 9.0))
@@ -178,7 +180,7 @@ def _strength(orders: Orders, uncertain: float, rare: float) -> NDArray[np.float
 def _intervals(
     orders: Orders, first: NDArray[np.int64], checked: NDArray[np.float64] | None
 ) -> list[NDArray[np.float64]]:
-    """Return the low and high ends of intervals; an empty list if the cells do not show them."""
+    """Return the lower and upper ends of intervals; an empty list if the cells do not show them."""
     if first.size > _WITH_INTERVAL:
         return []
     inner = np.ix_(first, first)

@@ -1,4 +1,4 @@
-"""Plot the tree of orders of a cohort, and its most common paths."""
+"""Plot the tree of the orders of a cohort, and its most common paths."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_common_paths", "plot_order_tree"]
 
-_BRANCHES = 80  # if there are more branches, small ones are left out
+_BRANCHES = 80  # if there are more branches, the smallest are left out
 _THICKEST = 12.0  # width of the thickest branch in points
 _MAKER = "cohort_orders(model, data)"
 
@@ -40,8 +40,8 @@ class _Spot:
 
     @property
     def radius(self) -> float:
-        # The centre is farther from the first ring than rings are from one another, because the
-        # thickest branches start there.
+        # The first ring is farther from the centre than rings are from one another, because the
+        # thickest branches start at the centre.
         return self.depth + 0.5
 
     @property
@@ -59,8 +59,8 @@ def plot_order_tree(
 ) -> Axes:
     """Draw the most likely orders of the samples as a radial tree, as in Schill et al. (2020).
 
-    From the centre outwards, each step adds an item. The width of a branch shows its number of
-    samples. A dark ring marks the end of at least one order.
+    From the centre outwards, each step adds an item. The width of a branch shows how many samples
+    follow it. A dark ring marks a point at which at least one order ends.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def plot_order_tree(
         note += f"; branches with at least {least} samples"
     missing = len(cohort.orders) - tree.count
     if missing:
-        note += f"; {missing} larger samples left out"
+        note += f"; {missing} samples with too many items left out"
     ax.text(0.5, 0.0, note, transform=ax.transAxes, ha="center", va="top", fontsize=SMALL)
     return ax
 
@@ -135,7 +135,7 @@ def _least(cohort: CohortOrders, chosen: list[str]) -> int:
 
 
 def _places(tree: OrderBranch) -> list[_Spot]:
-    """Return the positions of the branches; branches with more leaves get larger sectors."""
+    """Return the positions of the branches. Branches with more ends get larger sectors."""
 
     def ends(branch: OrderBranch) -> int:
         return max(sum(ends(child) for child in branch.children), 1)
@@ -222,7 +222,7 @@ def plot_common_paths(
     items : list of labels or None
         Keep only these items in the orders; None: the most frequent items.
     max_items, max_paths : int
-        Largest number of items if `items` is None, and largest number of paths.
+        Maximum number of items if `items` is None, and maximum number of paths.
     ax : Axes or None
         Where to draw; None makes a new figure.
 

@@ -32,7 +32,7 @@ _LONGEST = 12
 
 
 def plot_path(path: PenaltyPath, *, max_labels: int = 10, ax: Axes | None = None) -> Axes:
-    """Draw every interaction along the path, from large to small penalties.
+    """Draw every interaction for all penalties of a path, from the largest to the smallest penalty.
 
     The panel above the axes shows the log-likelihood. The numbers above this panel are numbers of
     interactions.
@@ -79,7 +79,7 @@ def plot_path(path: PenaltyPath, *, max_labels: int = 10, ax: Axes | None = None
     ]
     _draw_likelihood(ax, path)
     if own:
-        settle(ax)  # the distance between names depends on the final height of the axes
+        settle(ax)  # how far names must be apart depends on the final height of the axes
     _name_lines(ax, float(penalties[-1]), final[named], texts)
     if own:
         settle(ax)
@@ -104,7 +104,7 @@ def _draw_lines(
 
 
 def _scale(ax: Axes, penalties: NDArray[np.float64]) -> None:
-    """Make the axis logarithmic, with the largest penalty on the left and, if it occurs, 0."""
+    """Make the axis of penalties logarithmic, from the largest on the left to 0 on the right."""
     ticker = load("matplotlib.ticker")
     positive = penalties[penalties > 0.0]
     if not positive.size:
@@ -132,7 +132,7 @@ def _scale(ax: Axes, penalties: NDArray[np.float64]) -> None:
 
 
 def _name_lines(ax: Axes, at: float, values: NDArray[np.float64], texts: list[str]) -> None:
-    """Write names to the right of the ends of the lines, without overlaps."""
+    """Write the name of each line to the right of its end, so that no names overlap."""
     low, high = ax.get_ylim()
     ax.set_ylim(low, high)
     order = np.argsort(values, kind="stable")
@@ -152,7 +152,7 @@ def _name_lines(ax: Axes, at: float, values: NDArray[np.float64], texts: list[st
 
 
 def _apart(places: NDArray[np.float64], gap: float) -> NDArray[np.float64]:
-    """Return ascending positions in 0 to 1 with distances of at least `gap`, close to `places`."""
+    """Return ascending positions from 0 to 1, near `places` and at least `gap` apart."""
     # Subtract from each position the sum of all gaps before it. Then the positions only have to be
     # ascending.
     moved = places - gap * np.arange(places.size)

@@ -28,7 +28,7 @@ def plot_positions(
     max_items: int = 25,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the arrival time or the position of each item: median, middle half and 90% interval.
+    """Draw the arrival time or the position of each item: median, 50% interval and 90% interval.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def plot_positions(
     max_items = positive_integer("max_items", max_items)
     known = table.dropna(subset=columns)
     if known.empty:
-        raise InputError("no item was drawn often enough to have a position; use more draws")
+        raise InputError("each item was drawn too rarely to have a position; use more draws")
     often = known.sort_values("observed", ascending=False, kind="stable").head(max_items)
     rows = often.sort_values([columns[2], columns[3], columns[4]], kind="stable")
     low, first, middle, third, high = (rows[name].to_numpy(dtype=float) for name in columns)

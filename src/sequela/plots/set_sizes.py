@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_set_sizes"]
 
-_NEGLIGIBLE = 0.05  # unobserved sizes are left out if fewer samples than this are expected
+_NEGLIGIBLE = 0.05  # a size that was not observed is left out if fewer samples are expected
 
 
 def plot_set_sizes(goodness: GoodnessOfFit, *, ax: Axes | None = None) -> Axes:

@@ -19,12 +19,12 @@ __all__ = ["plot_study_plan"]
 
 
 def plot_study_plan(plan: StudyPlan, *, ax: Axes | None = None) -> Axes:
-    """Draw the probability that a study decides for the right order, against the study's size.
+    """Draw the probability that a study finds the right order, for each size of the study.
 
-    There is one curve for each number of additional clock items; error bars show two Monte Carlo
-    standard errors. A dotted line in the same colour shows the probability that the study decides
-    for the wrong order. Hollow markers mean that the effective number of draws is too small for a
-    reliable result.
+    There is one curve for each number of additional clock items. Error bars show two Monte Carlo
+    standard errors. A dotted line in the same colour shows the probability that the study finds the
+    wrong order. Hollow markers mean that the effective number of draws is too small for a reliable
+    result.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
-"""Colours, sizes, axes and files that all plots share.
+"""Colours, sizes, axes and file formats that all plots share.
 
-Colours can be distinguished by colour-blind readers. Different meanings also differ in line style
-or marker, for print without colours. Nothing here changes the global settings of matplotlib.
+Colour-blind readers can distinguish the colours. Different meanings also differ in line style or
+marker, so that they can be distinguished in print without colours. No function here changes the
+global settings of matplotlib.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ SMALL = 7.5
 _MARGIN = 0.06  # margin around the figure in inches
 _MAX_LAYOUTS = 5
 
-# Colours, line styles and markers of several curves. The colours are those of Okabe and Ito without
-# yellow, which is hard to see on white paper. The lengths of the lists have no common factor, so
-# that the first 280 curves have different combinations.
+# Colours, line styles and markers for figures with several curves. The colours are those of Okabe
+# and Ito, except yellow, which is hard to see on white paper. The lengths of the three lists have
+# no common factor, so that the first 280 curves have different combinations.
 _COLOURS = ["#1f4e79", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000", "#e69f00"]
 _STYLES: list[Any] = ["-", "--", "-.", ":", (0, (4, 1, 1, 1, 1, 1))]
 _MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<"]
@@ -72,7 +73,7 @@ _BLUES = ["#12375a", "#2f6da3", "#93bfdf"]
 _ORANGES = ["#f6b583", "#cc6215", "#7a2f05"]
 
 
-# Files have no dates, so that the same figure gives the same file.
+# Do not write the date into files, so that the same figure always gives the same file.
 _METADATA: dict[str, dict[str, Any]] = {
     "png": {},
     "svg": {"Date": None},
@@ -101,7 +102,7 @@ def open_axes(ax: Axes | None, width: float, height: float) -> Axes:
     plt = load("matplotlib.pyplot")
     if ax is None:
         figure, ax = plt.subplots(figsize=(width, height), layout="constrained")
-        # Panels next to the axes fill the margin of the layout, so add another margin.
+        # Panels next to the axes use up the margin of the layout. Therefore add another margin.
         w, h = _MARGIN / width, _MARGIN / height
         figure.get_layout_engine().set(rect=(w, h, 1.0 - 2 * w, 1.0 - 2 * h))
     elif not isinstance(ax, plt.Axes):
@@ -111,7 +112,7 @@ def open_axes(ax: Axes | None, width: float, height: float) -> Axes:
 
 
 def side(ax: Axes) -> tuple[float, float]:
-    """Return width and height of the axes in inches, before the layout."""
+    """Return width and height of the axes in inches, before the layout is computed."""
     box = ax.get_window_extent()
     dpi = float(ax.figure.dpi)
     return box.width / dpi, box.height / dpi
@@ -140,7 +141,7 @@ def diverging(*, step: bool = False) -> Any:
 
 
 def series(place: int) -> tuple[str, Any, str]:
-    """Return colour, line style and marker of one of several curves."""
+    """Return colour, line style and marker of the curve with this number, counted from 0."""
     return (
         _COLOURS[place % len(_COLOURS)],
         _STYLES[place % len(_STYLES)],
@@ -156,7 +157,7 @@ def series_colours() -> list[str]:
 def check_columns(name: str, table: Any, columns: Iterable[str], maker: str) -> pd.DataFrame:
     """Return the table; raise an error if columns or rows are missing.
 
-    `maker` is the call that makes such a table, for the message.
+    `maker` is the call that makes such a table. The error message shows it.
     """
     if not isinstance(table, pd.DataFrame):
         raise InputError(
@@ -169,14 +170,16 @@ def check_columns(name: str, table: Any, columns: Iterable[str], maker: str) -> 
             f"expected a table from {maker}"
         )
     if table.empty:
-        raise InputError(f"{name} has no rows; expected a table from {maker}")
+        raise InputError(
+            f"{name} has no rows; expected a table with at least one row, from {maker}"
+        )
     return table
 
 
 def check_result(name: str, result: object, expected: type, maker: str) -> None:
     """Raise an error if `result` is not of the expected class.
 
-    `maker` is the call that returns such a result, for the message.
+    `maker` is the call that returns such a result. The error message shows it.
     """
     if not isinstance(result, expected):
         raise InputError(
@@ -185,11 +188,11 @@ def check_result(name: str, result: object, expected: type, maker: str) -> None:
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: float = 200.0) -> None:
-    """Write a figure to a file, in the format of the suffix.
+    """Write a figure to a file. The end of the file name determines the format.
 
-    The same figure gives the same bytes, because no date and no random names are written. The text
-    in SVG and PDF files can be searched and copied. An existing file is replaced only after the new
-    one is complete.
+    The same figure gives the same bytes, because the file contains no date and no random names. The
+    text in SVG and PDF files can be searched and copied. If the file exists, it is replaced only
+    after the new file is complete.
 
     Parameters
     ----------
@@ -198,7 +201,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: float = 200.0
     path : str or path
         A file name that ends in .png, .svg or .pdf.
     dpi : float
-        Pixels per inch, of a PNG file and of images inside other formats.
+        Pixels per inch, for a PNG file and for images inside other formats.
 
     Examples
     --------
@@ -231,7 +234,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str], *, dpi: float = 200.0
 
 
 def root(figure: Any) -> Any:
-    """Return the figure of axes or of a part of a figure."""
+    """Return the whole figure, given axes or a part of the figure."""
     parts = load("matplotlib.figure")
     parent = getattr(figure, "figure", None)
     if isinstance(figure, parts.Figure):
@@ -250,8 +253,8 @@ def root(figure: Any) -> Any:
 def settle(ax: Any) -> None:
     """Compute the layout of the figure now, so that positions in it can be measured.
 
-    Panels next to axes move with the axes, which the layout takes into account only in the next
-    round. Therefore the layout is repeated until no axes move by more than a thousandth of the
+    If axes move, the panels next to them also move, but only when the layout is computed the next
+    time. Therefore the layout is repeated until no axes move by more than a thousandth of the
     figure.
     """
     whole = root(ax)
@@ -274,7 +277,7 @@ def _places(figure: Any) -> list[float]:
 
 @contextmanager
 def _missing_signs_allowed() -> Iterator[None]:
-    """Ignore warnings about characters that the font does not have; they become empty boxes."""
+    """Ignore warnings about characters that the font lacks. They are drawn as empty boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         yield

@@ -1,4 +1,4 @@
-"""Plot Kaplan-Meier curves of groups of samples by predicted risk."""
+"""Plot Kaplan-Meier curves of groups of samples with a low or a high predicted risk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["plot_survival", "risk_groups"]
 def plot_survival(
     clinical: pd.DataFrame, risk: pd.Series[float], *, groups: int = 2, ax: Axes | None = None
 ) -> Axes:
-    """Draw Kaplan-Meier curves of samples in groups by risk, with 95% bands and the log-rank test.
+    """Draw Kaplan-Meier curves of groups by risk, with 95% bands and the log-rank test.
 
     The risk may be any number that a model predicts for each sample, such as the pseudo-time
     ``pseudo_times(model, data)["mean"]``. If the risk was learned from the same survival times, the

@@ -35,7 +35,7 @@ __all__ = ["plot_theta", "structural_order"]
 
 _ANNOTATED = 12  # with at most this many items, numbers are written into the cells
 _LINED = 60  # with at most this many items, cells have borders
-_LEAST_EFFECT = 0.5  # weaker effects in a draw do not count as interactions
+_LEAST_EFFECT = 0.5  # in a draw, a weaker effect does not count as an interaction
 _CLIPPED = 0.98  # share of the interactions that the colour scale covers
 
 
@@ -48,13 +48,14 @@ def plot_theta(
     limit: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the interactions as a heat map: rows act on columns; a strip above shows base rates.
+    """Draw the interactions as a heat map: the item of a row acts on the item of a column.
 
-    Items that interact are next to each other. Most items come before those on which they act.
+    A strip above the heat map shows the base rates. Items that interact are next to each other.
+    Most items come before those on which they act.
 
-    For a posterior the means are drawn. Cells fade to grey if the sign of the effect is uncertain:
-    a cell has its full colour if the sign is known with a probability of 0.95 or more, and it is
-    grey at a probability of 0.5.
+    For a posterior, the heat map shows the means of the effects. Cells fade to grey if the sign of
+    the effect is uncertain: a cell has its full colour if the sign is known with a probability of
+    0.95 or more, and it is grey if the probability is 0.5.
 
     Parameters
     ----------
@@ -64,9 +65,9 @@ def plot_theta(
         The order of the items: "structure" puts interacting items together, "given" is the order of
         the model.
     fold : bool
-        Leave out items without interactions; their number is written below the heat map. For a
-        posterior, keep only items with an effect whose size is 0.5 or more in at least half of the
-        models.
+        Leave out items without interactions. Their number is written below the heat map. For a
+        posterior, an item is kept if it has an effect whose size is 0.5 or more in at least half of
+        the models.
     max_items : int or None
         Draw at most this many items: those with the strongest interactions.
     limit : float or None
@@ -126,8 +127,8 @@ def _read(
 ) -> tuple[Model, NDArray[np.float64] | None, NDArray[np.bool_]]:
     """Return (model, P(effect is positive), whether there probably is an effect).
 
-    The last two are matrices of the shape of theta. For a posterior, the model has the means of all
-    draws. For a single model, the second value is None, because all signs are known.
+    The last two values are matrices of the shape of theta. For a posterior, the model has the mean
+    theta of all draws. For a single model, the second value is None, because all signs are known.
     """
     if not isinstance(model, Posterior):
         model = as_model(model)
@@ -141,10 +142,10 @@ def _read(
 def structural_order(effects: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the positions of the items in an order that puts interacting items together.
 
-    The order comes from hierarchical clustering by the shortest paths between items, where a strong
-    interaction is a short step. Items without a path between them have the largest distance, so
-    that components are blocks. Of the two directions, the one in which most items act on later
-    items is used.
+    The order is that of a hierarchical clustering by the shortest paths between items. A strong
+    interaction is a short step of a path. If there is no path between two items, they have the
+    largest distance. Therefore items that are linked form blocks. Either this order or its reverse
+    is used: the one in which the effects on later items have the larger sum.
     """
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.sparse.csgraph import shortest_path

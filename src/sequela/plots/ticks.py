@@ -1,4 +1,4 @@
-"""Set ticks: one per item of an image, or plain numbers at given values."""
+"""Set ticks: one tick for each item of an image, or plain numbers at given values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["item_ticks", "plain_ticks"]
 def item_ticks(axis: Any, labels: Sequence[str], inches: float) -> None:
     """Label the positions 0, 1, ... of an image.
 
-    If there are many labels, they are smaller, and if necessary only every k-th label is drawn.
+    If there are many labels, they are smaller, and only every k-th label is drawn if necessary.
     `inches` is the length of the axis. The labels come from `labels.short`.
     """
     pitch = 72.0 * inches / max(len(labels), 1)
@@ -35,7 +35,7 @@ def item_ticks(axis: Any, labels: Sequence[str], inches: float) -> None:
 
 
 def plain_ticks(axis: Any, values: Iterable[float], ax: Axes) -> None:
-    """Put ticks at the given values, as plain numbers; leave out ticks without room."""
+    """Put ticks at the given values, as plain numbers. Leave out ticks that would overlap."""
     ticker = load("matplotlib.ticker")
     horizontal = axis.axis_name == "x"
     length = side(ax)[0 if horizontal else 1] * 72.0

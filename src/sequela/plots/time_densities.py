@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_time_densities"]
 
-_HELD = 0.995  # the figure shows at least this share of every posterior
+_HELD = 0.995  # the time axis covers at least this share of every posterior
 
 
 def plot_time_densities(
@@ -27,18 +27,18 @@ def plot_time_densities(
     times: Sequence[float] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the posterior densities of observation times; a dot and a vertical line mark each mean.
+    """Draw posterior densities of observation times. A dot and a vertical line mark each mean.
 
-    If a density is an estimate from drawn orders, a band shows two standard errors.
+    If a density was estimated from drawn orders, a band shows two standard errors.
 
     Parameters
     ----------
-    posteriors : TimePosterior, list of them, or mapping from label to them
+    posteriors : TimePosterior, list of TimePosterior, or mapping from label to TimePosterior
         From `time_posterior`.
     labels : list or None
         One label per posterior; None: the labels of the mapping, or 1, 2, ...
     times : sequence of float or None
-        Where to evaluate the densities. None: each density has its own grid.
+        The times at which the densities are computed. None: each density has its own grid.
     ax : Axes or None
         Where to draw; None makes a new figure.
 

@@ -88,7 +88,7 @@ def plot_timeline(
         image, cax=ax.inset_axes((1.0 + 0.5 / width, 0.0, 0.12 / width, 1.0)),
         extend="max" if float(np.nanmax(values)) > latest else "neither",
     )  # fmt: skip
-    what = "arrival, share of the sample's time" if relative else "expected arrival time"
+    what = "arrival time / observation time of the sample" if relative else "expected arrival time"
     bar.set_label(what, fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL)
     if own:

@@ -102,12 +102,15 @@ def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, N
 
 def _refuse(header: Any, name: str) -> None:
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise InputError(f"{name} is not a posterior of sequela; give a file of Posterior.save")
+        raise InputError(
+            f"{name} is not a posterior of sequela; give a file that Posterior.save wrote"
+        )
     if header.get("version") != _VERSION:
         raise InputError(
-            f"{name} has format version {header.get('version')!r:.40} (written by sequela "
-            f"{header.get('sequela')}); this is sequela {__version__}, which reads version "
-            f"{_VERSION}. Install the version that wrote it, or start a new run"
+            f"{name} has format version {header.get('version')!r:.40} (sequela "
+            f"{header.get('sequela')} wrote it). This is sequela {__version__}, which reads only "
+            f"format version {_VERSION}. Install the version of sequela that wrote the file, or "
+            "start a new run"
         )
 
 

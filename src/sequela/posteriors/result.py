@@ -380,7 +380,7 @@ class Posterior:
 
 @dataclass(frozen=True)
 class _StoredPlan:
-    """The numbers of the plan that are read before the states of the chains."""
+    """The numbers of the stored plan of the run. They are read before the states of the chains."""
 
     warm_up: Count
     draws: Count
@@ -390,7 +390,7 @@ class _StoredPlan:
 
 @dataclass(frozen=True)
 class _StoredStates:
-    """The state of the chains; `stored_walkers` reads it."""
+    """The stored states of the chains. The functions of `stored_walkers` read them."""
 
     plan: _StoredPlan
     seed: Count

@@ -1,4 +1,4 @@
-"""Questions to a model: orders, observation times, next items, goodness of fit, the clock.
+"""Questions to a model: orders, times, next items, goodness of fit, and the posterior of times.
 
 The public names are declared in ``__init__.pyi`` and loaded when they are first used.
 """

@@ -1,13 +1,14 @@
 """Orders of items without a common ancestor, from the distributions of their arrival times.
 
-An ancestor of an item is an item that acts on it, directly or through others. Items without a
-common ancestor are independent until the observation. Let F_a(s) be the probability that a has
-arrived by time s, f_b the density of the arrival time of b, and z the rate of the observation. Then
+An ancestor of an item is an item that acts on it, directly or through other items. Given the
+observation time, items without a common ancestor are independent. Let F_a(s) be the probability
+that a has arrived by time s, let f_b be the density of the arrival time of b, and let z be the rate
+of the observation. Then
 
     P(a before b, both observed) = integral of F_a(s) f_b(s) exp(-z s).
 
-So one matrix product gives the orders of all such pairs. Each lattice contains the ancestors of
-only one item, instead of those of both items of a pair.
+So one product of two matrices gives the orders of all such pairs. Each lattice contains the
+ancestors of one item only. A lattice for a pair would contain the ancestors of both items.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 
 __all__ = ["independent_orders"]
 
-# Largest number of ancestors of an item. With so many, the functions of time of all states of its
-# lattice need 30 MB.
+# Largest number of ancestors of an item. With this number, the functions of time of all states of
+# the lattice need 30 MB.
 _MOST_ANCESTORS = 13
 
 
@@ -128,7 +129,8 @@ def _on_grid(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
     """Return F and f of all items of a lattice at the points of the grid, and the largest error.
 
-    The error is the distance of the total probability of all states from 1.
+    The probabilities of all states must add up to 1. The error is the largest distance of their sum
+    from 1.
     """
     f.solve(grid)
     panels = grid.half.size

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["item_arrivals"]
 
-# If an item is observed in fewer draws than this, all its positions may be equal by chance. Their
-# spread then gives no valid standard error.
+# If an item is observed in fewer draws than this, its position may by chance be the same in all of
+# them. Their spread then gives no valid standard error.
 _FEWEST_OBSERVED = 20
 
 
@@ -44,17 +44,18 @@ def item_arrivals(
     items : list of labels or None
         The items; None: all items.
     **settings
-        `random_state`, `n_threads`; `draws` (number of simulated sequences, default 100,000) or
-        `target_se` (of every mean position). See `Settings`.
+        `random_state`, `n_threads`. Also `draws` (number of simulated sequences, default 100,000)
+        or `target_se` (of every mean position). See `Settings`.
 
     Returns
     -------
     DataFrame
-        One row per item, sorted by mean position. "observed" is the share of sequences with the
-        item. "position_mean" and "position_sd" are the mean and the standard deviation of its
-        position (1 is first), and "position_se" is the Monte Carlo standard error of the mean. The
-        columns "arrival_mean", "arrival_sd" and "arrival_se" are the same for its arrival time.
-        They are NaN for an item that was never drawn. ``attrs`` holds "draws" and "seed".
+        One row per item, sorted by mean position. "observed" is the share of the simulated
+        sequences that contain the item. "position_mean" and "position_sd" are the mean and the
+        standard deviation of its position (1 is first), and "position_se" is the Monte Carlo
+        standard error of the mean. The columns "arrival_mean", "arrival_sd" and "arrival_se" are
+        the same for its arrival time. All these values are NaN for an item that was never drawn.
+        ``attrs`` holds "draws" and "seed".
 
     Examples
     --------

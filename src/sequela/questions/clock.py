@@ -1,10 +1,10 @@
 """The posterior of the observation time of a sample, given its set.
 
-It is exact on the lattice, where the time is a mixture of sums of exponential times. It is also
-exact by components, where the integrand of the likelihood is proportional to the posterior density.
-For larger sets it is estimated from drawn orders. On the lattice and for drawn orders, recursions
-give the mean and the variance, and the Laplace transform gives the density and the quantiles
-(`inversion`).
+The posterior is exact on the lattice, where the time is a mixture of sums of exponential times. It
+is also exact by components, where the integrand of the likelihood is proportional to the posterior
+density. For larger sets it is estimated from drawn orders. On the lattice and for drawn orders,
+recursions give the mean and the variance, and the Laplace transform gives the density and the
+quantiles (module `inversion`).
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ if TYPE_CHECKING:
 
 __all__ = ["TimePosterior", "pseudo_times", "time_posterior"]
 
-# Default number of drawn orders of a set beyond the budget: for one sample, and in a table.
+# Default number of orders drawn for a set beyond the budget: for one sample, and in a table.
 DEFAULT_ORDERS = 320
 _TABLE_ORDERS = 160
 # Number of small sets whose quantiles are computed together.
 _SETS_TOGETHER = 64
-# For probabilities closer to 1, rounding errors would determine the quantile.
+# If a probability is closer to 1 than this, rounding errors would determine the quantile.
 _HIGHEST_PROBABILITY = 1.0 - 1e-9
 
 
 class TimeDistribution(Protocol):
-    """A distribution of times; its results have one row per chain, or one row if it is exact."""
+    """A distribution of times; results have one row per chain, or a single row if it is exact."""
 
     def evaluate(
         self, times: NDArray[np.float64]
@@ -94,15 +94,15 @@ class TimePosterior:
     Attributes
     ----------
     mean, variance : float
-        Mean and variance of the time, in the unit of time of the model's rates.
+        Mean and variance of the time, in the unit of time of the rates of the model.
     mean_se : float
-        Monte Carlo standard error of the mean; 0 if exact.
+        Monte Carlo standard error of the mean; 0 if the mean is exact.
     method : str
         "exact", "components" (exact as well) or "relocation" (sampled).
     draws : int
-        Number of orders drawn; 0 if exact.
+        Number of orders drawn; 0 if the result is exact.
     seed : int or None
-        The seed from which all draws were derived; None if exact.
+        The seed from which all draws were derived; None if the result is exact.
     """
 
     mean: float
@@ -115,7 +115,7 @@ class TimePosterior:
 
     @cached_property
     def _inverse(self) -> TimeDistribution:
-        # Computed when it is first used, because the mean and the variance do not need it.
+        # The inverse is computed when it is first used. The mean and the variance do not need it.
         return self._distribution()
 
     def density(self, times: Sequence[float] | None = None) -> pd.DataFrame:
@@ -126,8 +126,8 @@ class TimePosterior:
         Returns
         -------
         DataFrame
-            Indexed by time: "density", its Monte Carlo standard error "se" (0 if exact), and
-            "cumulative", the probability that the sample was observed earlier.
+            Indexed by time, with the columns "density", its Monte Carlo standard error "se" (0 if
+            exact), and "cumulative", the probability that the sample was observed before this time.
 
         Examples
         --------
@@ -155,7 +155,8 @@ class TimePosterior:
         Returns
         -------
         DataFrame
-            Indexed by probability: "time" and its Monte Carlo standard error "se" (0 if exact).
+            Indexed by probability, with the columns "time" and its Monte Carlo standard error "se"
+            (0 if exact).
 
         Examples
         --------
@@ -197,8 +198,8 @@ def time_posterior(
     sample : set of labels, or a true/false row
         The items that are present.
     **settings
-        `budget`, `random_state`; if the set is beyond the budget also `sampling`, `draws` (number
-        of orders drawn, default 320) or `target_se` (of the mean time). See `Settings`.
+        `budget`, `random_state`. If the set is beyond the budget, also `sampling`, and `draws`
+        (number of orders drawn, default 320) or `target_se` (of the mean time). See `Settings`.
 
     Returns
     -------
@@ -250,7 +251,7 @@ def pseudo_times(
     level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
 ) -> pd.DataFrame:
-    """Return a pseudo-time for every sample: the posterior of its observation time as a table.
+    """Return the pseudo-time of every sample: a summary of the posterior of its observation time.
 
     Parameters
     ----------
@@ -259,24 +260,23 @@ def pseudo_times(
     data : Dataset, DataFrame, array or list of sets
         The samples. Observation times of the data are not used.
     quantiles : sequence of float
-        The probabilities of the quantiles to return. Without quantiles (an empty list) the
-        computation is faster.
+        The probabilities of the quantiles to return. An empty list makes the computation faster.
     level : float
         Probability of the interval "low" to "high", for a posterior of models.
     **settings
-        `budget`, `random_state`, `n_threads`; for sets beyond the budget also `sampling` and
-        `draws` (number of orders drawn per distinct set, default 160); for a posterior of models
+        `budget`, `random_state`, `n_threads`. For sets beyond the budget, also `sampling` and
+        `draws` (number of orders drawn per distinct set, default 160). For a posterior of models,
         also `max_models` (default 100). See `Settings`.
 
     Returns
     -------
     DataFrame
-        One row per sample: "size" of its set, posterior "mean" and "sd" of its time, Monte
-        Carlo error "se" of the mean, the quantiles ("q05", "q50", "q95"), "method". ``attrs``
-        holds "draws" and "seed" (0 and None if all are exact). For a posterior of models, "mean" is
-        the mean over the models. "low" to "high" is the interval of the mean time over the models,
-        with its "effective" draws and "r_hat". "sd" and the quantiles then belong to the mixture of
-        the times over all models, so they include the uncertainty about the model.
+        One row per sample. "size" is the number of its items. "mean" and "sd" are the posterior
+        mean and standard deviation of its time, and "se" is the Monte Carlo error of the mean.
+        "q05", "q50" and "q95" are quantiles. ``attrs`` holds "draws" and "seed" (0 and None if all
+        are exact). For a posterior of models, "mean" is the mean over the models, and "low" to
+        "high" is its interval, with "effective" draws and "r_hat". "sd" and the quantiles are then
+        those of the mixture over all models, so they include the uncertainty about the model.
 
     Examples
     --------
@@ -345,9 +345,9 @@ def _summary(
 ) -> _Summary:
     """Return the numbers of a posterior for the table.
 
-    `wanted` are the probabilities of the quantiles. `found` holds the quantiles if they were
-    computed before, else NaN. Missing quantiles, and all quantiles of a sampled posterior, are
-    computed here.
+    `wanted` are the probabilities of the quantiles. `found` contains those that were computed
+    before, and NaN for the others. This function computes the others, and all those of a sampled
+    posterior.
     """
     if posterior.draws or np.isnan(found).any():
         found = posterior.quantile(wanted.tolist())["time"].to_numpy()
@@ -444,7 +444,7 @@ def _sampled(
     def transform(points: NDArray[np.complex128]) -> NDArray[np.complex128]:
         values = np.empty((sampling.chains, points.size), dtype=np.complex128)
         for chain, exits in enumerate(moments.exits):
-            # At points far from 0 a product of many ratios can overflow; its inverse is then 0.
+            # At points far from 0, a product of many ratios can overflow. Its inverse is then 0.
             with np.errstate(over="ignore", invalid="ignore"):
                 product = (1.0 + points[:, None, None] / exits).prod(axis=2)
                 inverse = np.where(np.isfinite(product), 1.0 / product, 0.0)
@@ -463,7 +463,7 @@ def _sampled(
 
 
 def _numbers(given: Any) -> NDArray[np.float64]:
-    """Return numbers as an array, or NaN if they cannot be read."""
+    """Return numbers as an array; if they cannot be read as numbers, return NaN."""
     try:
         read = np.atleast_1d(np.asarray(given, dtype=np.float64))
     except (TypeError, ValueError):

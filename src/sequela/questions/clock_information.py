@@ -1,8 +1,8 @@
 """How precisely the items determine the observation time of a sample.
 
-Items that arrive independently of all others act as a clock. With more such items, the posterior of
-the observation time becomes narrower, and orders can be determined better (sections 3 and 5 of the
-paper).
+Items that arrive independently of all others act as a clock. If there are more such items, the
+posterior of the observation time is narrower, and orders can be determined better (sections 3 and 5
+of the paper).
 """
 
 from __future__ import annotations
@@ -53,31 +53,31 @@ def clock_curve(
 ) -> pd.DataFrame:
     """Return the expected posterior variance of the observation time for each number of items.
 
-    For each number m, sets are simulated from a model of only the m most frequent items, with the
-    entries of theta among these items. The posterior variance of the time is computed for each
-    simulated set. The result is the mean of these variances.
+    For each number m, sets are simulated from a model that has only the m most frequent items, with
+    the entries of theta among these items. For each simulated set, the posterior variance of the
+    time is computed. The result is the mean of these variances.
 
     Parameters
     ----------
     model : Model, fitted SetChain, or theta
         The model.
     data : Dataset, DataFrame, array, list of sets, or None
-        Samples from which the frequencies of the items are counted; None: the frequencies under
-        the model.
+        Samples that determine how frequent each item is. None: the frequencies under the model are
+        used.
     sizes : list of int or None
-        Numbers of items; None: 0, 1, 2, 5, 10, 20, 50, ... up to all.
+        The numbers m of items; None: 0, 1, 2, 5, 10, 20, 50, ... up to the number of all items.
     items : list of labels or None
         The items in the order in which they are added; None: the most frequent first.
     **settings
-        `draws` (number of simulated sets per m, default 400) or `target_se` (at every m);
-        `budget`, `sampling`, `random_state`, `n_threads`. See `Settings`.
+        `draws` (number of simulated sets for each m, default 400) or `target_se` (for every m).
+        Also `budget`, `sampling`, `random_state` and `n_threads`. See `Settings`.
 
     Returns
     -------
     DataFrame
-        Indexed by "m": "variance", its Monte Carlo standard error "se", "share" (the variance
-        divided by the variance without any item), and the "item" that was added last. ``attrs``
-        holds "draws" and "seed".
+        Indexed by "m", with the columns "variance", its Monte Carlo standard error "se", "share"
+        (the variance divided by the variance without any item), and "item" (the item that was added
+        last). ``attrs`` holds "draws" and "seed".
 
     Examples
     --------
@@ -165,16 +165,16 @@ def clock_items(model: ModelLike, **settings: Unpack[SettingsKeywords]) -> pd.Da
     model : Model, fitted SetChain, or theta
         The model.
     **settings
-        `draws` (number of simulated sequences, default 100,000) or `target_se` (of "explained");
-        `random_state`, `n_threads`. See `Settings`.
+        `draws` (number of simulated sequences, default 100,000) or `target_se` (of "explained").
+        Also `random_state` and `n_threads`. See `Settings`.
 
     Returns
     -------
     DataFrame
-        One row per item, the most informative first: "explained", the share of the variance of the
-        time that the presence of the item explains, with its Monte Carlo standard error "se";
-        "time_present" and "time_absent", mean observation times with and without the item.
-        ``attrs`` holds "draws" and "seed".
+        One row per item, the most informative first. "explained" is the share of the variance of
+        the time that is explained by whether the item is present, and "se" is its Monte Carlo
+        standard error. "time_present" and "time_absent" are the mean observation times of draws
+        with and without the item. ``attrs`` holds "draws" and "seed".
 
     Examples
     --------
@@ -208,10 +208,11 @@ def clock_items(model: ModelLike, **settings: Unpack[SettingsKeywords]) -> pd.Da
 
 @dataclass(frozen=True)
 class _BatchSums:
-    """Numbers of draws and sums of their observation times, for all draws and for each item.
+    """Number of draws and sum of their observation times: in total, and for draws with each item.
 
-    `count` and `time` are over all draws of a batch, `present` and `time_present` over those with
-    the item. The first axis is the batch. The results of `total` and `without` have no such axis.
+    `count` and `time` are for all draws of a batch. `present` and `time_present` are for the draws
+    that contain the item. The first axis is the batch. The results of `total` and `without` do not
+    have this axis.
     """
 
     count: NDArray[np.float64]

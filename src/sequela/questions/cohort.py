@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CohortOrders", "OrderBranch", "cohort_orders"]
 
-# Largest number of states of all lattices together, which takes some seconds. If the lattices have
-# more states, the largest sets are left out.
+# Largest number of states that all lattices together may have, which takes some seconds. If they
+# would have more, the largest sets get no order.
 _MAX_STATES = 1 << 22
 _MAX_SIZE = 20
 
@@ -52,9 +52,9 @@ class OrderBranch:
     count : int
         Number of samples whose order begins with the items up to this branch.
     ended : int
-        Number of these samples that have no further item.
+        Number of these samples whose order ends here.
     rest : int
-        Number of these samples in branches that were left out because they have few samples.
+        Number of these samples in next branches that were left out because they have few samples.
     children : tuple of OrderBranch
         The next items, the most frequent first.
     """
@@ -78,16 +78,16 @@ class CohortOrders:
     Attributes
     ----------
     orders : tuple
-        For each sample, a tuple of labels in order of arrival; None if the set is too large.
+        For each sample, its most likely order, as a tuple of labels; None if the set is too large.
     probability : array (samples,)
-        Probability of this order given the set; NaN if there is no order.
+        For each sample, the probability of this order given the set; NaN if there is no order.
     arrivals : tuple
         For each sample, a mapping from the labels of its items to mean arrival times; None if the
         set is too large.
     samples, items : tuple of str
-        Labels.
+        The ids of the samples, and the labels of the items.
     largest : int
-        The largest set size for which orders were computed.
+        The largest size of a set for which orders were computed.
     """
 
     orders: tuple[tuple[str, ...] | None, ...]
@@ -133,9 +133,9 @@ class CohortOrders:
     def paths(
         self, length: int = 3, items: Iterable[Any] | None = None
     ) -> dict[tuple[str, ...], int]:
-        """Return how many orders begin with each sequence of `length` items.
+        """Return all sequences of `length` items with which orders begin, and how many orders do.
 
-        The most frequent sequence comes first. Orders with fewer items are not counted.
+        The most common sequence is first. An order with fewer than `length` items is not counted.
 
         Examples
         --------
@@ -194,8 +194,8 @@ def cohort_orders(
     data : Dataset, DataFrame, array or list of sets
         The samples.
     max_size : int
-        Samples with more items get no order. The limit that is used, `CohortOrders.largest`, is at
-        most 20, and lower if there are very many large samples.
+        Samples with more items get no order. The limit that is used is at most 20, and it is lower
+        if there are very many large samples. `CohortOrders.largest` is this limit.
     **settings
         `n_threads`; see `Settings`.
 

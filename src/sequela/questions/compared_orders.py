@@ -26,9 +26,10 @@ def compared_orders(first: Orders, second: Orders) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per pair whose order is known in both cohorts: the items "a" and "b", and
-        P(a before b) in the "first" and in the "second" cohort. The items are named so that "first"
-        is at least one half. ``attrs`` holds "items", the number of items that both cohorts have.
+        One row per pair whose order is known in both cohorts. "a" and "b" are the items. "first"
+        and "second" are P(a before b) in the first and in the second cohort. Of the two items, "a"
+        is the one for which "first" is at least one half. ``attrs`` holds "items", the number of
+        items that both cohorts have.
 
     Examples
     --------
@@ -40,7 +41,8 @@ def compared_orders(first: Orders, second: Orders) -> pd.DataFrame:
     shared = [item for item in first.probability.index if item in set(second.probability.index)]
     if len(shared) < 2:
         raise InputError(
-            f"the cohorts share {len(shared)} items; expected at least two with the same labels"
+            f"the cohorts have {len(shared)} items in common; expected at least two with "
+            "the same labels"
         )
     upper = np.triu_indices(len(shared), 1)
     x, y = (

@@ -51,14 +51,15 @@ class Comparison:
     Attributes
     ----------
     interactions : DataFrame
-        One row per pair of different items, the clearest difference first: "from", "to", the
-        effect in the "first" and the "second" cohort (means), their "difference" (second minus
-        first) with its interval "low" to "high", "larger" (the probability that the effect is
-        larger in the second cohort), and "verdict".
+        One row per ordered pair of different items, the clearest difference first. "from" and "to"
+        are the items. "first" and "second" are the mean effects in the first and the second cohort.
+        "difference" is second minus first, with its interval "low" to "high". "larger" is the
+        probability that the effect is larger in the second cohort. "verdict" says whether the
+        cohorts differ.
     orders : DataFrame
-        One row per pair of items: "a", "b", and the columns of `interactions` from "first" on. They
-        hold P(a before b), given that both are observed, in place of the effect. In the first
-        cohort, a usually arrives before b.
+        One row per pair of items "a" and "b". All further columns are those of `interactions`, but
+        for P(a before b), given that both are observed, and not for the effect. Of the two items,
+        "a" is the one that usually arrives before the other in the first cohort.
     first_orders, second_orders : Orders
         The mean orders of each cohort, for `plots.plot_cohort_comparison`.
     models : tuple of int
@@ -66,7 +67,7 @@ class Comparison:
     level : float
         Probability of the intervals.
     notes : tuple of str
-        Remarks on how to interpret the result.
+        Remarks that help to interpret the result.
     """
 
     interactions: pd.DataFrame
@@ -120,8 +121,8 @@ def compare(
     level : float
         Probability of the intervals.
     **settings
-        `max_models` (of each cohort; default 400), `draws` (for orders that are simulated),
-        `budget`, `random_state`, `n_threads`; see `Settings`.
+        `max_models` (per cohort, default 400), `draws` (for orders that are simulated), `budget`,
+        `random_state`, `n_threads`. See `Settings`.
 
     Returns
     -------
@@ -279,7 +280,7 @@ def _cells(orders: Orders) -> NDArray[np.float64]:
 
 
 def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean over models; models without an answer (NaN) do not count."""
+    """Return the mean over models. Models without an answer (NaN) are left out."""
     known = ~np.isnan(values)
     total = np.where(known, values, 0.0).sum(axis=0)
     return np.where(known.any(axis=0), total / np.maximum(known.sum(axis=0), 1), np.nan)
@@ -311,10 +312,11 @@ def _differences(
 def _interval(
     first: NDArray[np.float64], second: NDArray[np.float64], level: float
 ) -> tuple[float, float, float]:
-    """Return (low, high, probability that the value in the second cohort is larger).
+    """Return the interval of the difference, and P(the value is larger in the second cohort).
 
-    Every model of one cohort is compared with every model of the other, because the cohorts are
-    independent. A pair of equal values, such as two zeros, counts as one half.
+    The result is (low, high, probability). Every model of one cohort is compared with every model
+    of the other cohort, because the cohorts are independent. A pair of equal values, such as two
+    zeros, counts as one half.
     """
     first, second = first[~np.isnan(first)], second[~np.isnan(second)]
     if not (first.size and second.size):
@@ -366,13 +368,14 @@ def _notes(sides: list[_Cohort], shared: list[str], level: float) -> tuple[str, 
     else:
         count = len(shared) * (len(shared) - 1) // 2
         notes.append(
-            f"of {count} orders about {(1.0 - level) * count:.2g} would be called different by "
-            "chance if the cohorts were the same"
+            f"even if the cohorts were the same, about {(1.0 - level) * count:.2g} of "
+            f"{count} orders would be called different by "
+            "chance"
         )
     if "repeats" in (sides[0].kind, sides[1].kind):
         notes.append(
             "fits to resampled data can agree on an order that the data do not determine, because "
-            "each fit is only the best model; posteriors include all models"
+            "each fit is only the best model; the models of a posterior do not have this limitation"
         )
     if sides[0].kind != sides[1].kind:
         notes.append(
@@ -381,7 +384,8 @@ def _notes(sides: list[_Cohort], shared: list[str], level: float) -> tuple[str, 
         )
     if set(sides[0].items) != set(sides[1].items):
         notes.append(
-            f"the cohorts have {len(sides[0].items)} and {len(sides[1].items)} items and share "
-            f"{len(shared)}; effects depend on the other items of a model"
+            f"the cohorts have {len(sides[0].items)} and {len(sides[1].items)} items, of "
+            f"which {len(shared)} are in "
+            "both; effects depend on the other items of a model"
         )
     return tuple(notes)

@@ -1,8 +1,7 @@
 """Find the items on which an answer depends: the given items and all that act on them.
 
-All other items can be left out, because the remaining items follow a model with the same entries of
-theta. So a question about a few items of a large sparse model can be answered exactly on a small
-lattice.
+All other items can be left out: the remaining items follow a model with the same entries of theta.
+So a question about a few items of a large sparse model can be answered exactly on a small lattice.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = ["ancestors", "arrival_probabilities", "arrivals_on_lattice", "given_s
 
 
 def ancestors(theta: NDArray[np.float64], targets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the targets and all items that act on them, directly or through others; sorted."""
+    """Return the targets and all items that act on them, directly or through others, sorted."""
     acts = theta != 0.0
     np.fill_diagonal(acts, val=False)
     member = np.zeros(len(theta), dtype=np.bool_)
@@ -54,14 +53,14 @@ def arrivals_on_lattice(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return P(c is observed) for all items, and P(b before c, both observed) for all pairs.
 
-    Both are sums over all 2^n states. `stop_rate` is the rate of the observation.
+    Both results are sums over all 2^n states. `stop_rate` is the rate of the observation.
     """
     n = len(theta)
     effects = theta.copy()
     np.fill_diagonal(effects, 0.0)
     base = np.diagonal(theta)
     low = n // 2
-    # Divide all rates by the largest one, so that no rate overflows. Only their ratios matter.
+    # Divide all rates by the largest rate, so that none overflows. Only the ratios of rates matter.
     top = float((base + np.maximum(effects, 0.0).sum(axis=0)).max(initial=0.0))
     lowest = float((base + np.minimum(effects, 0.0).sum(axis=0)).min(initial=0.0))
     if top - min(lowest, float(np.log(stop_rate))) > PRODUCT_LOG_RANGE:
@@ -87,7 +86,7 @@ def arrival_probabilities(parameters: Parameters, budget: Budget) -> NDArray[np.
         if np.isnan(probability[place]):
             members = ancestors(theta, np.array([place]))
             if all_subsets_fit(members.size, budget):
-                # The lattice also contains the ancestors of all its members.
+                # The lattice also contains all items that act on its members.
                 part = theta[np.ix_(members, members)]
                 probability[members] = arrivals_on_lattice(part, parameters.stop_rate)[0]
     return probability
@@ -109,7 +108,7 @@ def _rates(
 def given_state(
     theta: NDArray[np.float64], state: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return theta for the items that are absent in `state`, and these items.
+    """Return theta for the items that are absent in `state`, and the positions of these items.
 
     The effects of the present items are added to the base rates of the absent items.
     """

@@ -63,9 +63,9 @@ def set_probability(
     time : float or None
         A known observation time; None: the time is random, with the distribution of the model.
     **settings
-        `budget`, `random_state`, `n_threads`; for sets beyond the budget also `sampling`. `draws`
-        in the answer is then the number of orders drawn at each point of the integration path. See
-        `Settings`.
+        `budget`, `random_state`, `n_threads`. For sets beyond the budget, also `sampling`. The
+        attribute `draws` of the answer is then the number of orders drawn at each point of the
+        integration path. See `Settings`.
 
     Examples
     --------
@@ -102,14 +102,14 @@ def _orders_per_point(way: Way, sampling: Sampling) -> int:
 
 
 def sequence_probability(model: ModelLike, sequence: Iterable[Any]) -> float:
-    """Return the probability that exactly these items arrive before observation, in this order.
+    """Return the probability that exactly these items arrive before the observation, in this order.
 
     Parameters
     ----------
     model : Model, fitted SetChain, or theta
         The model.
     sequence : list of labels
-        The items in order of arrival; all others are absent.
+        The items in order of arrival; all other items are absent.
 
     Examples
     --------
@@ -152,19 +152,19 @@ def item_frequencies(
     level : float
         Probability of the intervals, for a posterior.
     **settings
-        `budget`, `random_state`, `n_threads`; for items without an exact answer also `draws`
+        `budget`, `random_state`, `n_threads`. For items without an exact answer, also `draws`
         (number of simulated sequences, default 100,000; for a posterior 10,000 for each model) or
-        `target_se`; for a posterior also `max_models`. See `Settings`.
+        `target_se`. For a posterior, also `max_models`. See `Settings`.
 
     Returns
     -------
     DataFrame
-        One row per item: "model" (the frequency under the model), its Monte Carlo standard error
-        "se", and "method". With data also "data" (the frequency in the data) and "z" (the
-        difference divided by its standard deviation under the model). ``attrs`` holds "draws" and
-        "seed". For a posterior also "low" to "high" (the interval of the frequency over the
-        models), "effective" draws and "r_hat". The standard deviation for "z" then includes the
-        uncertainty about the model.
+        One row per item. "model" is the frequency under the model, and "se" is its Monte Carlo
+        standard error. "method" says how it was computed. If data are given, "data" is the
+        frequency in the data, and "z" is the difference divided by its standard deviation under the
+        model. For a posterior, "low" to "high" is the interval of the frequency over the models,
+        with its "effective" draws and "r_hat". The standard deviation for "z" then includes the
+        uncertainty about the model. ``attrs`` holds "draws" and "seed".
 
     Examples
     --------
@@ -203,7 +203,7 @@ def _shares(model: Model, how: Settings) -> Shares:
 
 
 def _compare(table: pd.DataFrame, samples: Dataset, variance: NDArray[np.float64]) -> None:
-    """Add the columns "data" and "z"; `variance` is that of the frequencies under the model."""
+    """Add the columns "data" and "z". `variance` is the variance of the frequencies in "model"."""
     expected = table["model"].to_numpy()
     observed = samples.frequencies.to_numpy()
     spread = np.sqrt(expected * (1.0 - expected) / samples.n_samples + variance)
@@ -237,8 +237,9 @@ def _frequencies_over_draws(
         index=pd.Index(posterior.items, name="item"),
     )
     if samples is not None:
-        # p is the frequency under one model, and `between` its variance over the models. `_compare`
-        # adds p (1 - p) / n at the mean of p, which already includes the n-th part of `between`.
+        # p is the frequency under one model, and `between` is its variance over the models.
+        # `_compare` adds p (1 - p) / n, computed with the mean of p. This term already includes
+        # `between` / n.
         between = values.var(axis=(0, 1))
         _compare(table, samples, between * (1.0 - 1.0 / samples.n_samples))
     draws = sum(shares.draws for shares in asked.answers)

@@ -1,8 +1,8 @@
 """The KL divergence between two models, for the marginal sequences of chosen items.
 
-A marginal sequence is the order in which the chosen items arrived before the observation; all other
+A marginal sequence is the order in which the chosen items arrived before the observation. All other
 items are hidden (Fig. 2 of the paper). The divergence is exact if all such sequences can be
-enumerated. The probability of a sequence is then a sum over the lattice of the hidden items that
+enumerated. The probability of a sequence is then a sum over the lattice of those hidden items that
 act on chosen items. Otherwise the divergence is estimated from simulated sequences.
 """
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["sequence_divergence", "sequence_log_probabilities"]
 
 DEFAULT_DRAWS = 1_000_000
-# Limit for an exact answer: number of sequences, times number of states of the hidden items, times
-# number of steps from a state (hidden items plus one).
+# Limit for an exact answer. It limits the product of three numbers: sequences, states of the hidden
+# items, and steps from a state (the number of hidden items plus one).
 _MAX_WORK = 4e6
 _MAX_EXACT_ITEMS = 7
 _MAX_HIDDEN = 20
@@ -66,20 +66,21 @@ def sequence_divergence(
     Parameters
     ----------
     model, other : Model, fitted SetChain, or theta
-        Two models; `model` is the reference. Both must have the items.
+        Two models; `model` is the reference. Both models must have the chosen items.
     items : list of labels or None
         At most 12 items; None: the items that both models have.
     method : {"auto", "exact", "simulation"}
         "auto" is exact for at most 7 items if few other items act on them.
     **settings
-        `random_state`, `n_threads`; if sequences must be simulated also `draws` (number of
+        `random_state`, `n_threads`. If sequences must be simulated, also `draws` (number of
         sequences, default 1,000,000) or `target_se`. See `Settings`.
 
     Returns
     -------
     Estimate
-        The divergence. If it is simulated, it has a jackknife standard error. Simulated
-        probabilities are counts of draws, which causes a bias; the jackknife removes most of it.
+        The divergence. If it is simulated, it has a jackknife standard error. The probabilities are
+        then computed from counts of draws, which causes a bias. The jackknife removes most of this
+        bias.
 
     Examples
     --------
@@ -142,10 +143,10 @@ def sequence_log_probabilities(
 ) -> dict[MarginalSequence, float]:
     """Return the exact log-probability of every marginal sequence of the items `chosen`.
 
-    Each beginning of a sequence has one weight per subset of the hidden items. Together, the
-    beginning and the subset are a state. The weight is the probability of visiting this state,
-    divided by its exit rate. All numbers are logarithms, because a sequence that is practically
-    impossible in one model may be likely in the other.
+    For each beginning of a sequence, every subset of the hidden items has a weight. A beginning and
+    a subset together are a state. The weight is the probability that the process visits this state,
+    divided by its exit rate. All numbers are stored as logarithms, because a sequence that is
+    practically impossible in one model may be likely in the other.
     """
     theta = model.theta
     members = ancestors(theta, chosen)
@@ -203,7 +204,8 @@ class _Counts:
     def log_shares(self, keys: list[MarginalSequence], without: int | None) -> NDArray[np.float64]:
         """Return the logarithms of the smoothed shares of the sequences `keys`.
 
-        The batch `without` is not counted; None: all batches are counted.
+        The draws of the batch `without` are not counted. If `without` is None, all batches are
+        counted.
         """
         each = np.array([self.table.get(key, np.zeros(BATCHES)) for key in keys])
         counts, total = each.sum(axis=1), self.total.sum()

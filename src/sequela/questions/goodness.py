@@ -32,10 +32,10 @@ __all__ = ["GoodnessOfFit", "PosteriorGoodness", "goodness_of_fit"]
 class GoodnessOfFit:
     """Observed counts, and the counts that the model expects for the same number of samples.
 
-    In every table "observed" and "expected" are numbers of samples, "se" is the Monte Carlo
-    standard error of "expected", and "z" is "observed" minus "expected", divided by the standard
-    deviation of this difference under the model. If the model is right, about one z in twenty is
-    outside -2 to 2.
+    In every table "observed" and "expected" are numbers of samples, and "se" is the Monte Carlo
+    standard error of "expected". "z" is "observed" minus "expected", divided by the standard
+    deviation of this difference under the model. If the model is right, about one value of z in
+    twenty is below -2 or above 2.
 
     Attributes
     ----------
@@ -58,19 +58,20 @@ class GoodnessOfFit:
 
 @dataclass(frozen=True)
 class PosteriorGoodness(GoodnessOfFit):
-    """Observed counts, and the counts in data sets that are drawn from the posterior.
+    """Observed counts, and counts in data sets that are simulated from models of the posterior.
 
-    One data set of the same size is drawn from each of several models of the posterior (posterior
-    predictive check). In every table "expected" is the mean count in the drawn data sets, "low" to
-    "high" is the interval of the count, and "z" is "observed" minus "expected", divided by the
-    standard deviation of the count. "p" is a two-sided p-value: twice the probability of a count
-    at least as extreme on the same side. "effective" is the effective number of data sets. The
-    models were learned from the same data, so "p" tends to be too large.
+    From each of several models of the posterior, one data set is simulated, with as many samples as
+    the observed data (posterior predictive check). In every table "expected" is the mean count in
+    the simulated data sets, and "low" to "high" is the interval of the count. "z" is "observed"
+    minus "expected", divided by the standard deviation of the count. "p" is a two-sided p-value:
+    twice the probability of a count that is at least as extreme, on the same side. "effective" is
+    the effective number of data sets. The models were learned from the same data, so "p" tends to
+    be too large.
 
     Attributes
     ----------
     models : int
-        Number of models, and of data sets drawn.
+        Number of models, which is also the number of simulated data sets.
     """
 
     models: int
@@ -108,15 +109,15 @@ def goodness_of_fit(
     Parameters
     ----------
     model : Model, fitted SetChain, theta, or Posterior
-        The model. For a posterior, a data set of the same size is drawn from each of several
-        models.
+        The model. For a posterior, one data set is simulated from each of several models, with as
+        many samples as `data`.
     data : Dataset, DataFrame, array or list of sets
         The samples.
     level : float
         Probability of the intervals, for a posterior.
     **settings
         `draws` (number of simulated sets, default 100,000; not for a posterior), `random_state`,
-        `n_threads`; for a posterior also `max_models`. See `Settings`.
+        `n_threads`. For a posterior, also `max_models`. See `Settings`.
 
     Returns
     -------
@@ -167,7 +168,7 @@ def goodness_of_fit(
 def _over_draws(
     posterior: Posterior, data: DataLike, settings: Settings, level: float
 ) -> PosteriorGoodness:
-    """Draw a data set from each of several models and compare the counts."""
+    """Simulate a data set from each of several models, and compare its counts with the data."""
     samples = (
         as_samples(posterior.models(1)[0], data).without_orders().require_plain("goodness_of_fit")
     )
@@ -215,8 +216,8 @@ def _predicted(
     """Return a table of observed counts and of counts in drawn data sets (chains, draws, ...)."""
     summary = summarise_draws(drawn, level)
     models = drawn.shape[0] * drawn.shape[1]
-    # The observed data set counts as one of the drawn data sets. Drawn counts that equal the
-    # observed count are divided: half of them are added to those below it, and half to those above.
+    # The observed data set counts as one of the drawn data sets. Half of the drawn counts that
+    # equal the observed count are added to the counts below it, and half to the counts above it.
     below, above = (
         (0.5 + np.sum(side, axis=(0, 1)) + 0.5 * np.sum(drawn == observed, axis=(0, 1)))
         / (models + 1.0)
@@ -256,7 +257,8 @@ def _together(values: NDArray[np.bool_]) -> NDArray[np.float64]:
 def _table(
     observed: NDArray[Any], drawn: NDArray[Any], samples: int, draws: int, index: pd.Index[Any]
 ) -> pd.DataFrame:
-    # Add half a draw to both counts, because an event that was never drawn may still be possible.
+    # Add one half to the number of hits and of misses, because an event that was never drawn may
+    # still be possible.
     share = (drawn + 0.5) / (draws + 1.0)
     error = share_error(drawn, draws - drawn)
     spread = np.sqrt(share * (1.0 - share) / samples + error**2)

@@ -56,8 +56,8 @@ def impute(model: ModelLike, data: DataLike, **settings: Unpack[SettingsKeywords
     Returns
     -------
     DataFrame
-        One row per missing cell, in the order of samples and items: "sample", "item",
-        "probability", its Monte Carlo standard error "se" (0 where exact), "method".
+        One row per missing cell, in the order of samples and items, with the columns "sample",
+        "item", "probability", its Monte Carlo standard error "se" (0 if exact), and "method".
 
     Examples
     --------
@@ -89,7 +89,7 @@ def impute(model: ModelLike, data: DataLike, **settings: Unpack[SettingsKeywords
     )  # fmt: skip
     rows, columns = np.nonzero(samples.missing)
     of = [found[int(distinct.inverse[row])] for row in rows]
-    # Missing cells are listed row by row, in the order of the missing items of each sample.
+    # Missing cells are listed sample by sample, in the order of the items of each sample.
     at = np.concatenate([np.arange(count) for count in np.bincount(rows)[np.unique(rows)]])
     return pd.DataFrame(
         {
@@ -137,7 +137,7 @@ def _drawn_cells(
     )[0]
     means = drawn.mean(axis=1)
     mean = means.mean(axis=0)
-    # A few chains may agree by chance, so the error is at least that of independent draws.
+    # A few chains may agree by chance. So the error is at least the error of independent draws.
     least = np.sqrt(mean * (1.0 - mean) / (CHAINS * _DRAWS))
     se = np.maximum(means.std(axis=0, ddof=1) / np.sqrt(CHAINS), least)
     return _Cells(mean, se, Way.COMPLETIONS.value)
@@ -146,8 +146,9 @@ def _drawn_cells(
 def _refuse_orders(known: PartialSet) -> None:
     if known.statements:
         raise BudgetError(
-            f"a sample with a known order has {known.missing.size} missing cells: more than the "
-            "budget allows for exact evaluation, and cells cannot be drawn if an order is known. "
+            f"a sample with a known order has {known.missing.size} missing cells. The "
+            "budget is too small to evaluate it exactly, and missing cells cannot be drawn "
+            "if an order is known. "
             "Increase the budget, or use data.without_orders()"
         )
 

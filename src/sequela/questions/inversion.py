@@ -1,4 +1,4 @@
-"""Density, distribution function and quantiles of a time from its Laplace transform.
+"""Density, distribution function and quantiles of a time, computed from its Laplace transform.
 
 The transform phi(s) = E exp(-s T) of the observation time given a sample is one forward pass over
 the lattice with a complex rate of observation (kernel `laplace_transform`). All its poles are on
@@ -8,10 +8,11 @@ the negative real axis. Density and distribution function are
     F(t) = 1 / (2 pi i) * integral of exp(s t) phi(s) / s ds,
 
 along a parabola s = s0 + b (2 i u - u^2) around the poles. The trapezoidal rule converges
-geometrically on this path. s0 is the larger of two points: the saddle point, where the tilted mean
-of T (its mean with the weights exp(-s T)) is t, and a point slightly to the right of the pole at 0.
-One parabola is used for a whole window of times and for both functions. No value is interpolated,
-so rates may differ by any factor. The precision of every window is checked by halving the step.
+geometrically on this path. s0 is the larger of two points. One is the saddle point, at which t is
+the tilted mean of T (the mean with the weights exp(-s T)). The other is a point slightly to the
+right of the pole at 0. One parabola is used for a whole window of times, and for both functions. No
+value is interpolated, so the rates may differ by any factor. In every window, the precision is
+checked by halving the step.
 """
 
 from __future__ import annotations
@@ -31,42 +32,44 @@ if TYPE_CHECKING:
 
 __all__ = ["Inverse", "Transform"]
 
-# phi at complex points (chains, points): one row per chain, or a single row if exact.
+# phi at complex points, as an array (chains, points); a single row if phi is exact.
 Transform: TypeAlias = "Callable[[NDArray[np.complex128]], NDArray[np.complex128]]"
 
-# The sum ends where the integrand is exp(-40) times its maximum; the rest is below rounding errors.
+# The sum ends where the integrand is exp(-40) times its maximum. The rest is smaller than rounding
+# errors.
 _FALL = 40.0
 _FIRST_NODES = 24
 _NOTHING = 1e-14
 _GROWTH = 8.0
-_SETTLED = 1e-6  # largest relative change when the step is halved; the error is about its square
+_SETTLED = 1e-6  # allowed relative change if the step is halved; the error is about its square
 _MAX_HALVINGS = 8
 _MAX_BENDS = 30
-# Distance of the path from 0, in units of 1 / t and of 1 / spread. A smaller distance needs more
-# nodes, a larger one loses more digits by cancellation. Both costs are small for these values.
+# Distance of the path from 0, in units of 1 / t and of 1 / spread. With a smaller distance more
+# nodes are needed, and with a larger one more digits are lost by cancellation. Both costs are small
+# for these values.
 _OFF_TIME = 3.0
 _OFF_SPREAD = 1.5
-# Largest window of times for one parabola: in standard deviations of the tilted time, and as a
-# ratio of its ends.
+# Largest window of times for one parabola: its width in standard deviations of the tilted time, and
+# the ratio of its ends.
 _WIDEST = 5.0
 _LARGEST_RATIO = 4.0
 _MAX_WINDOWS = 2000
-# Probability left out at either end of the grid, and the number of points per window.
+# Probability that is left out at either end of the grid, and number of points per window.
 _TAIL = 1e-9
 _POINTS = 48
 # exp(-70) is negligible compared with the smallest probability that can be computed.
 _NEVER = 70.0
-# A probability of an earlier time below _UNSEEN is treated as 0. To bound this probability, _TILTS
-# values of s are tried.
+# If the probability of an earlier time is below _UNSEEN, it is treated as 0. To find an upper bound
+# of this probability, _TILTS values of s are tried.
 _UNSEEN = 1e-100
 _TILTS = 9
-# The saddle point is searched above exp(-4) / t only: smaller values are not needed.
+# The saddle point is searched only above exp(-4) / t, because smaller values are not needed.
 _LEAST_TILT = 4.0
 
 
 @dataclass(frozen=True)
 class _Window:
-    """Times from `start` to `end`, the nodes s of their parabola, and phi ds at the nodes."""
+    """Times from `start` to `end`, the nodes s of their parabola, and phi(s) ds at the nodes."""
 
     start: float
     end: float
@@ -75,12 +78,12 @@ class _Window:
     weighted: NDArray[np.complex128]
 
     def density(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the density (chains, times)."""
+        """Return the density, as an array (chains, times)."""
         density: NDArray[np.float64] = (self.weighted @ np.exp(np.outer(self.nodes, times))).real
         return density
 
     def before(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probability of an earlier time (chains, times)."""
+        """Return the probability of a time before each of `times`, as an array (chains, times)."""
         probability: NDArray[np.float64] = (
             (self.weighted / self.nodes) @ np.exp(np.outer(self.nodes, times))
         ).real
@@ -110,13 +113,14 @@ class Inverse:
         self.sd = sd
         self.first_pole = first_pole
         self.at_zero = at_zero
-        # Adjacent windows in order of time. The first one begins at the mean; more are added later.
+        # The windows, without gaps and in order of time. The first one begins at the mean. More
+        # windows are added when they are needed.
         self._windows = [self._window(mean, sd)]
 
     def evaluate(
         self, times: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the density and the distribution function, both (chains, times)."""
+        """Return the density and the distribution function, both as arrays (chains, times)."""
         chains = len(self._windows[0].weighted)
         density, before = np.zeros((2, chains, times.size))
         density[:, times == 0.0] = self.at_zero
@@ -136,14 +140,14 @@ class Inverse:
         return np.maximum(density, 0.0), np.clip(before, 0.0, 1.0)
 
     def quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantiles of each chain, (chains, probabilities)."""
+        """Return the quantiles of each chain, as an array (chains, probabilities)."""
         chains = len(self._windows[0].weighted)
         return np.array(
             [[self._quantile(x, chain) for x in probabilities] for chain in range(chains)]
         )
 
     def pooled_quantiles(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantiles of the mean distribution of all chains, (probabilities,)."""
+        """Return quantiles of the mean distribution of all chains, as an array (probabilities,)."""
         return np.array([self._quantile(x, None) for x in probabilities])
 
     def grid(self) -> NDArray[np.float64]:
@@ -197,7 +201,7 @@ class Inverse:
     def _extend_down(self) -> None:
         first = self._windows[0]
         self._check_room()
-        # Below the mean the spread only gets smaller.
+        # Below the mean, the spread becomes smaller towards earlier times.
         spread = min(first.spread, self.sd)
         start = max(first.start / _LARGEST_RATIO, first.start - _WIDEST * spread)
         self._windows.insert(0, self._window(start, spread, first.start))
@@ -207,7 +211,7 @@ class Inverse:
             raise _lost()
 
     def _holding(self, t: float) -> _Window | None:
-        """Return a window that contains this time; None if P(earlier time) is numerically 0."""
+        """Return a window that contains this time, or None if P(T < t) is numerically 0."""
         for window in self._windows:
             if window.start <= t <= window.end:
                 return window
@@ -236,7 +240,7 @@ class Inverse:
 
 
 def _window(transform: Transform, start: float, end: float, mean: float, sd: float) -> _Window:
-    """Return the window from `start` to `end`, after a check of its precision."""
+    """Return the window from `start` to `end`, after checking its precision."""
     middle = float(np.sqrt(start * end))
     saddle, spread = _saddle(transform, middle, mean, sd)
     begin = max(saddle, _OFF_TIME / middle, _OFF_SPREAD / spread)
@@ -293,22 +297,23 @@ def _weighted(
 
 def _lost() -> InputError:
     return InputError(
-        "the distribution of the time could not be computed, because the rates of the model are "
-        "too different; use only its mean and its variance, which are not affected"
+        "the distribution of the time could not be computed, because the rates of the model "
+        "differ too much; use only its mean and its variance, which are not affected"
     )
 
 
 def _saddle(transform: Transform, t: float, mean: float, sd: float) -> tuple[float, float]:
     """Return s >= 0 at which the tilted mean of T is about t, and the tilted spread of T.
 
-    For t above the mean, s would be negative, but the path must be to the right of 0. In this case
-    return 0 and the distance of t from the mean.
+    If t is above the mean, s would be negative, but the path must be to the right of 0. In this
+    case return 0, and the distance of t from the mean.
     """
     if t >= mean:
         return 0.0, max(sd, t - mean)
 
     def tilted(s: float) -> float:
-        # phi'(s) by a complex step, which is exact to rounding because phi is analytic.
+        # Compute phi'(s) with a complex step. The result is exact up to rounding, because phi is
+        # analytic.
         h = 1e-20 * s
         value = transform(np.array([s + 1j * h])).mean(axis=0)[0]
         return float(-value.imag / h / value.real) if value.real > 0.0 else np.nan

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NextStep", "PosteriorNextStep", "items_within", "next_items"]
 
-# Limit for the largest rate multiplied by the time. Above it, the matrix exponential needs many
-# terms, and a simulation is faster.
+# Limit for the product of the largest rate and the time. If the product is larger, the matrix
+# exponential needs many terms, and a simulation is faster.
 _MAX_STEPS = 1e4
 _MAX_LATTICE_ITEMS = 14
 
@@ -52,16 +52,16 @@ class NextStep:
     Attributes
     ----------
     items : DataFrame
-        One row per absent item, the most probable first: "rate"; "probability" that the item
-        arrives next, before the observation; "share", the probability that it is this item, given
-        that an item arrives next.
+        One row per absent item, the most probable first. "rate" is its rate. "probability" is the
+        probability that the item arrives next, before the observation. "share" is the probability
+        that it is this item, given that an item arrives before the observation.
     observed_first : float
-        Probability that the sample is observed before another item arrives.
+        Probability that the sample is observed before any absent item arrives.
     waiting_time : float
         Expected time until the next item or the observation, whichever is first.
     next_item_time : float
-        Expected time until the next item if the sample were not observed; infinite if no item is
-        left.
+        Expected time until the next item arrives, if there were no observation; infinite if no item
+        is absent.
     """
 
     items: pd.DataFrame
@@ -74,15 +74,15 @@ class NextStep:
 class PosteriorNextStep(NextStep):
     """The next event after a state, under the posterior of the model.
 
-    All numbers of `NextStep` are means over all draws. The table ``items`` also has "low" and
-    "high", the interval of "probability" over the models, its "effective" number of draws and
-    "r_hat".
+    All numbers of `NextStep` are means over all draws. The table ``items`` has four additional
+    columns: "low" and "high" are the interval of "probability" over the models, and "effective" and
+    "r_hat" are its effective number of draws and its R-hat.
 
     Attributes
     ----------
     summary : DataFrame
-        One row each for "observed_first", "waiting_time" and "next_item_time": "mean", the interval
-        "low" to "high", "effective" and "r_hat".
+        One row each for "observed_first", "waiting_time" and "next_item_time". The columns are
+        "mean", the interval "low" to "high", "effective" and "r_hat".
     """
 
     summary: pd.DataFrame
@@ -108,8 +108,8 @@ def next_items(
     model : Model, fitted SetChain, theta, or Posterior
         The model. For a posterior the results are means over all its draws, with intervals.
     state : set of labels, a true/false row, or a Dataset of one sample
-        The items that are present. A data set may have missing cells. Then all numbers are means
-        over the possible values of these cells, given the known cells.
+        The items that are present. If it is a data set, it may have missing cells. Then all numbers
+        are means over the possible values of these cells, given the known cells.
     level : float
         Probability of the intervals, for a posterior.
 
@@ -139,7 +139,7 @@ def next_items(
     stop_log = float(np.log(Parameters.of(model).stop_rate))
     theta, absent = given_state(model.theta, present)
     logs = np.diagonal(theta)
-    # Use logarithms: a rate may be beyond the range of a double, but its share is not.
+    # Use logarithms, because a rate may be too large for a double although its share is not.
     items_log = float(logsumexp(logs)) if logs.size else -np.inf
     total_log = float(np.logaddexp(items_log, stop_log))
     with np.errstate(over="ignore", under="ignore"):
@@ -188,7 +188,7 @@ def _next_with_missing(model: Model, data: Dataset) -> NextStep:
 
 
 def _next_over_draws(posterior: Posterior, state: Iterable[Any], level: float) -> PosteriorNextStep:
-    """Return the next step for all draws at once; it needs only sums of entries of theta."""
+    """Return the next step over all draws, computed at once from sums of entries of theta."""
     model = posterior.models(1)[0]
     present = find_items(model, state, "state")
     absent = np.setdiff1d(np.arange(model.n_items), present)
@@ -247,7 +247,7 @@ def items_within(
 ) -> pd.DataFrame:
     """Return the probability that each item arrives within `time` after `state`.
 
-    A probability is exact if the lattice of the items that act on the item is small and its rates
+    A probability is exact if the lattice of the items that act on the item is small and their rates
     are moderate. Otherwise it is simulated. The observation is not taken into account.
 
     Parameters
@@ -255,13 +255,13 @@ def items_within(
     model : Model, fitted SetChain, or theta
         The model.
     time : float
-        The length of the interval, in the unit of time of the model's rates.
+        The length of the interval, in the unit of time in which the rates of the model are given.
     state : set of labels, or a true/false row
         The items that are present at the beginning.
     items : list of labels or None
         Absent items; None: all absent items.
     **settings
-        `budget`, `random_state`, `n_threads`; for items without an exact answer also `draws`
+        `budget`, `random_state`, `n_threads`. For items without an exact answer, also `draws`
         (number of simulated sequences, default 100,000) or `target_se`. See `Settings`.
 
     Returns
@@ -305,7 +305,7 @@ def items_within(
 
 
 def _negligible_rate(theta: NDArray[np.float64], time: float) -> float:
-    """Return an observation rate so small that practically no draw is observed before `time`."""
+    """Return an observation rate so small that almost every draw lasts longer than `time`."""
     return 1e-12 / max(time, 1e-12 / float(np.exp(np.diagonal(theta).min(initial=0.0))), 1e-300)
 
 

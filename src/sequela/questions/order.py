@@ -1,8 +1,8 @@
 """Probability that one item arrived before another, in general or in one sample.
 
-In general, it is the share of sequences in which a arrived before b, among those in which both are
-observed (section 5.2 of the paper). It is computed exactly on the lattice of the two items and all
-items that act on them. If this lattice is too large, it is simulated.
+In general, the answer is P(a before b), given that both items are observed (section 5.2 of the
+paper). It is computed exactly on the lattice of the two items and all items that act on them. If
+this lattice is too large, the answer is estimated from simulated sequences.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Method", "Orders", "check_method", "order_matrix", "order_probability"]
 
-# Largest number of states in the exact part of one answer, which takes some seconds. A single
-# lattice within the budget has fewer states.
+# Largest number of states in the exact part of one answer, which takes some seconds. Each single
+# lattice must also be within the budget.
 _MAX_STATES = 2.0**25
-# A lattice of this many items takes almost no time.
+# The computation on a lattice of this many items takes almost no time.
 _SMALL_LATTICE = 10
 # Number of draws that are counted in one piece of work.
 _PIECE = 1 << 16
@@ -113,10 +113,10 @@ def order_probability(
     level : float
         Probability of the interval, for a posterior.
     **settings
-        `budget`, `random_state`, `n_threads`; if the answer is not exact also `draws` (number of
-        simulated sequences, default 100,000, or of orders of the sample, default 1,600) or
-        `target_se`; for a sample also `sampling`; for a posterior also `max_models`. See
-        `Settings`.
+        `budget`, `random_state`, `n_threads`. If the answer is not exact, also `target_se` or
+        `draws`: the number of simulated sequences (default 100,000) or, with `given`, the number of
+        orders drawn for the sample (default 1,600). With `given`, also `sampling`. For a posterior,
+        also `max_models`, but not `target_se`. See `Settings`.
 
     Returns
     -------
@@ -126,11 +126,11 @@ def order_probability(
 
     Notes
     -----
-    In a model of a posterior all items act on one another, so a lattice contains all items. With
-    400 models, the answer is exact for up to 16 items. With more items, sequences are simulated
-    from each model (10,000 by default, see `draws`). For pairs that are rarely observed together,
-    this makes the intervals slightly wider. For a sample, orders are drawn from each model (320 by
-    default).
+    In each model of a posterior, every item acts on every other item, so every lattice contains all
+    items. With 400 models, "auto" is exact for up to 16 items. With more items, 10,000 sequences
+    are simulated from each model (see `draws`). The simulation error makes the intervals slightly
+    wider for pairs that are rarely observed together. With `given`, and if the sample is beyond the
+    budget, 320 orders of the sample are drawn under each model.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def order_probability(
         if not orders.draws:
             raise InputError(
                 f"the probability that {one!r} and {other!r} are both observed is numerically "
-                "zero, because their base rates are too small; their order is undefined"
+                "zero, because their base rates are too small. Therefore their order is not defined"
             )
         raise BudgetError(
             f"in {orders.draws:,} draws {one!r} and {other!r} were never observed together; use "
@@ -208,7 +208,7 @@ def order_matrix(
     Parameters
     ----------
     items : list of labels or None
-        None: all items of the model, or of the sample `given`.
+        The items; None means all items of the model, or of the sample `given`.
 
     Returns
     -------
@@ -251,7 +251,7 @@ def _of_model(
     places = np.arange(model.n_items) if items is None else find_items(model, items)
     labels = _labels(model, places)
     joint = np.full((places.size, places.size), np.nan)
-    # If the rate of the observation is not constant, orders are counted in simulated samples.
+    # If the rate of the observation is not constant, simulate samples and count the orders.
     if method == "exact" or (method == "auto" and model.observation.constant_rate is not None):
         max_states = _MAX_STATES if method == "auto" else np.inf
         _fill_exactly(joint, Parameters.of(model), places, how, max_states)
@@ -261,7 +261,7 @@ def _of_model(
         i, j = (int(x) for x in np.argwhere(missing)[0])
         size = ancestors(model.theta, places[[i, j]]).size
         raise BudgetError(
-            f"{size} items act on {labels[i]!r} or {labels[j]!r}, directly or through others; "
+            f"{size} items act on {labels[i]!r} or {labels[j]!r}, directly or through other items; "
             f"their lattice of 2^{size} states is beyond the budget. Use method='auto', or a "
             "larger budget=sequela.Budget(...)"
         )
@@ -295,10 +295,10 @@ def _fill_exactly(
 ) -> None:
     """Fill in the pairs that can be computed exactly on lattices within the budget.
 
-    Pairs without a common ancestor need only the two lattices of their ancestors. Any other pair
-    can be computed on any lattice that contains all items that act on it, so several pairs share
-    one lattice. The lattices with the most pairs per state come first, until `max_states` states
-    are used in total.
+    If two items have no common ancestor, the lattices of their own ancestors are enough. Any other
+    pair can be computed on any lattice that contains all items that act on the pair, so several
+    pairs share one lattice. The lattices with the most pairs per state come first, until
+    `max_states` states are used in total.
     """
     acting = [
         frozenset(ancestors(parameters.theta, places[[i]]).tolist()) for i in range(places.size)
@@ -467,9 +467,9 @@ def _in_sample(
 
 
 def _sample_errors(answer: SampleAnswer) -> NDArray[np.float64]:
-    """Return the standard errors of P(a before b | sample); 0 only if exact.
+    """Return the standard errors of P(a before b | sample); they are 0 only if the answer is exact.
 
-    If all drawn orders agree, the error is not 0, because further orders could differ.
+    If all drawn orders agree, the error is not 0, because further draws could differ.
     """
     error = answer.posterior.before_se(0).copy()
     if answer.draws:

@@ -19,12 +19,12 @@ class Orders:
     ----------
     probability : DataFrame
         Row a, column b: P(a before b), given that both are observed (or given the sample). NaN on
-        the diagonal, and for pairs that never occurred together in a simulation.
+        the diagonal, and for two items that were never observed together in a simulation.
     se : DataFrame
-        Monte Carlo standard errors; 0 where exact.
+        Monte Carlo standard errors; 0 for exact probabilities.
     observed : DataFrame
-        P(both are observed); on the diagonal P(the item is observed). It is 1 for the orders in one
-        sample.
+        P(a and b are both observed); on the diagonal, P(the item is observed). For the orders in
+        one sample, all entries are 1.
     method : DataFrame
         "exact", "components" (exact as well), "simulation" or "relocation", for each pair.
     draws : int
@@ -43,8 +43,8 @@ class Orders:
     def pairs(self, *, as_given: bool = False) -> pd.DataFrame:
         """Return one row per pair, the most certain orders first: ``first`` before ``second``.
 
-        "first" is the item that arrives first with a probability of at least one half. With
-        `as_given`, pairs and rows stay in the order of the items.
+        "first" is the item that arrives first with a probability of at least one half. If
+        `as_given` is True, pairs and rows stay in the order of the items.
 
         Examples
         --------
@@ -90,13 +90,13 @@ class PosteriorOrders(Orders):
     low, high : DataFrame
         The interval of P(a before b) over the models.
     usually_first : DataFrame
-        The probability that a usually arrives first: the share of the models in which
-        P(a before b) is above one half. If it is near one half, the data cannot tell the order.
+        The probability that a usually arrives first. This is the share of the models in which P(a
+        before b) is above one half. If it is near one half, the data cannot tell the order.
     effective : DataFrame
-        Effective number of draws; NaN if there are fewer than four draws per chain, or if a model
-        has no answer.
+        Effective number of draws. NaN if there are fewer than four draws per chain, or if P(a
+        before b) is not defined in some model.
     r_hat : DataFrame
-        R-hat of P(a before b); above 1.01 the chains do not agree yet.
+        R-hat of P(a before b). If it is above 1.01, the chains do not agree yet.
     models : int
         Number of models that were used.
     """
@@ -109,9 +109,9 @@ class PosteriorOrders(Orders):
     models: int
 
     def pairs(self, *, as_given: bool = False) -> pd.DataFrame:
-        """Return one row per pair, as `Orders.pairs`, with intervals and diagnostics.
+        """Return one row per pair, like `Orders.pairs`, with additional columns.
 
-        Additional columns: "low", "high", "usually_first", "effective" and "r_hat".
+        The additional columns are "low", "high", "usually_first", "effective" and "r_hat".
         """
         table = super().pairs(as_given=as_given)
         at = self.probability.index

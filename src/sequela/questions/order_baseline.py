@@ -1,8 +1,8 @@
 """A simple baseline for orders: items that are mostly seen in small samples come first.
 
-Samples get more items with time. An item that is mostly seen in small samples therefore probably
-arrived before one that is mostly seen in large samples. This baseline needs no model. On real
-cohorts it is strong, so an order that disagrees with it should be checked.
+The number of items in a sample grows with time. So an item that is mostly seen in small samples
+probably arrived before an item that is mostly seen in large samples. This baseline needs no model.
+In real cohorts it is often right, so check every order that disagrees with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["baseline_verdict", "order_baseline"]
 
 
 def order_baseline(data: DataLike) -> pd.DataFrame:
-    """Order items by the mean size of the samples that contain them, the smallest first.
+    """Sort items by the mean size of the samples that contain them, the smallest first.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ def order_baseline(data: DataLike) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per item, the earliest first: "item", "mean_size" (mean number of items in the
-        samples that contain it; NaN if no sample does) and "samples" (number of samples that
-        contain it). Items with equal mean sizes stay in the order of the data.
+        One row per item, the earliest first. "mean_size" is the mean number of items in the samples
+        that contain the item, NaN if no sample contains it. "samples" is the number of samples that
+        contain it. Items with equal mean sizes stay in the order of the data.
 
     Examples
     --------
@@ -48,7 +48,8 @@ def order_baseline(data: DataLike) -> pd.DataFrame:
     samples = present.sum(axis=0)
     size = present.sum(axis=1)
     if table.missing is not None:
-        # Assume the same share of present items among the missing cells as among the known ones.
+        # Assume that the share of present items is the same among missing cells as among known
+        # cells.
         size = size * table.n_items / np.maximum(1, (~table.missing).sum(axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):
         weights = np.ones(table.n_samples) if table.weights is None else table.weights

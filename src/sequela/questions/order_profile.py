@@ -1,10 +1,10 @@
-"""Fits in which the order of two items is held near a value, and all parameters are learned again.
+"""Fits that hold the order of two items near a given value, and learn all parameters again.
 
-The order is measured by a coordinate of the family of Proposition 1: the log-odds of "i first, then
-j" against "j first, then i", in the model of these two items alone. A quadratic term in the
-objective (a "spring") pulls these log-odds towards a target. All parameters stay free, also those
-of the pair. The reported value of a fit does not include the spring. Each result is an ordinary
-model with its own P(i before j).
+The order is measured by the log-odds of "i first, then j" against "j first, then i", in the model
+of these two items alone. The log-odds are a coordinate of the family of Proposition 1. A quadratic
+term in the objective (a "spring") pulls them towards a target. All parameters are learned, also
+those of the pair. The value that a fit reports does not include the spring. Each result is an
+ordinary model, which has its own P(i before j).
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ if TYPE_CHECKING:
 
 __all__ = ["HeldFits", "Hold", "Visited", "move_order", "order_log_odds"]
 
-# Strength of the spring, in nats per squared log-odds. If the log-likelihood decreases by 12 nats
-# per unit of the log-odds, the pair ends half a unit from its target.
+# Strength of the spring, in nats per squared log-odds. For example, if the log-likelihood decreases
+# by 12 nats per unit of the log-odds, the fit ends half a unit from the target.
 _STIFFNESS = 25.0
-# Fits with the penalty are approximate, because they only choose supports and starts. Their
-# tolerance is the penalty times _HELD_SHARE, but at least _TIGHTEST and at most _LOOSEST.
+# Fits with the penalty are approximate, because they only choose supports and starts for other
+# fits. Their tolerance is the penalty times _HELD_SHARE, but at least _TIGHTEST and at most
+# _LOOSEST.
 _HELD_SHARE = 0.2
 _TIGHTEST, _LOOSEST = 2e-4, 2e-3
 _HELD_ITERATIONS = 60
@@ -50,11 +51,11 @@ _HELD_ITERATIONS = 60
 # gradient is larger than _STEEPEST nats per unit.
 _LEAST_GAIN = 0.02
 _STEEPEST = 0.15
-# With more free entries, a dense Hessian would take longer than the likelihood.
+# If more entries are free, computing a dense Hessian takes longer than the likelihood.
 _MOST_FREE = 1000
-# Larger entries at the start could leave the range of a double.
+# If the start had larger entries, numbers could become too large for a double.
 _LARGEST_START = 8.0
-# Larger log-odds would make one order impossible, and the solver could not return from there.
+# With larger log-odds, one order would be impossible, and the solver could not return from there.
 _LARGEST_LOG_ODDS = 4.0
 
 
@@ -95,8 +96,8 @@ def move_order(
     """Return theta with the pair i, j moved to the log-odds `target` along its two-item family.
 
     The distribution of sets in the model of these two items alone stays the same (Proposition 1).
-    If no family exists, because the items never occur together or one of them never occurs alone,
-    their effects on each other are exchanged.
+    There is no such family if the items never occur together or if one of them never occurs alone.
+    In this case, their effects on each other are exchanged.
 
     Examples
     --------
@@ -157,7 +158,7 @@ class _HeldObjective(WithRidge):
 
 @dataclass(frozen=True)
 class _PriorAndSpring:
-    """The prior of the interactions and a spring, in nats, on some entries of theta."""
+    """The prior of the interactions, and a spring on some entries of theta, both in nats."""
 
     theta: NDArray[np.float64]
     places: NDArray[np.int64]
@@ -167,7 +168,7 @@ class _PriorAndSpring:
     def evaluate(
         self, x: NDArray[np.float64]
     ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
-        """Return value, gradient and Hessian; for the spring, the Gauss-Newton approximation."""
+        """Return value, gradient and Hessian; for the spring, the Gauss-Newton Hessian."""
         n = len(self.theta)
         weight = np.where(self.places % (n + 1) == 0, 0.0, 1.0 / PRIOR_SD**2)
         value, gradient = 0.5 * float(weight @ (x * x)), weight * x
@@ -203,9 +204,9 @@ class Visited:
 class HeldFits:
     """Fits to one data set from a given theta, with or without a held order.
 
-    Without a support, the objective is the log-likelihood with the L1 penalty. On a support, the
-    interactions have a weak normal prior (`PRIOR_SD`) instead of the penalty. The penalty would
-    favour one of the two orders, because it is larger for two strong effects than for one.
+    Without a support, the objective is the log-likelihood with the L1 penalty. With a support, the
+    interactions have a weak normal prior (`PRIOR_SD`) and no penalty. The penalty would favour one
+    of the two orders, because it is larger for two strong effects than for one.
 
     Parameters
     ----------
@@ -214,7 +215,7 @@ class HeldFits:
     penalty : float
         Weight of the L1 penalty.
     settings : Settings
-        How probabilities of orders are computed.
+        How probabilities of orders are computed: budget, draws, seed and threads.
 
     Attributes
     ----------
@@ -250,13 +251,15 @@ class HeldFits:
     ) -> Visited | None:
         """Return the optimum that a fit from theta reaches, with or without a held order.
 
-        Return None if theta is out of the range of a double. With `polish`, the fit has the
-        tolerance of `fits`; otherwise it has a larger one.
+        Return None if an entry of theta is too large for a double. With `polish`, the tolerance is
+        that of `fits`; otherwise it is larger.
         """
         fits = self.fits
         fits.objective.restart(0)
-        # A held fit needs complete gradients, because it finds the interactions of an order. A fit
-        # without a hold may leave out parts: if it is better than the given model, it is polished.
+        # A fit with a held order needs the complete gradient, because it must find interactions
+        # outside the support that make this order possible. A fit without a held order may leave
+        # out parts of the gradient outside the support. If its result is better than the current
+        # model, `range_search` fits it again with `polish=True`, which uses the complete gradient.
         fits.objective.approximate = hold is None and not polish
         ridge = 0.0 if support is None else 1.0 / (PRIOR_SD**2 * self.n_samples)
         objective = WithRidge(fits.objective, ridge)
@@ -318,7 +321,7 @@ class HeldFits:
         return Visited(end, -value, 0.0)
 
     def value_of(self, theta: NDArray[np.float64], *, on_support: bool = False) -> Visited:
-        """Return theta with its value, with the penalty or, on a support, with the prior."""
+        """Return theta and its value, which includes the penalty or, on a support, the prior."""
         log_likelihood, error = self.fits.log_likelihood(theta)
         self.evaluations += 1
         if on_support:
@@ -332,7 +335,7 @@ class HeldFits:
         """Return P(i before j) in a model; NaN if i and j are never observed together."""
         items = self.fits.data.items
         model = Model(theta, items, observation=self.fits.observation)
-        # Leave out items that do not act on the pair: simulations are faster without them.
+        # Leave out items that do not act on the pair, because simulations are faster without them.
         model = restricted(model, ancestors(theta, np.array(pair)))
         orders = order_matrix(model, [items[pair[0]], items[pair[1]]], settings=self.settings)
         return float(orders.probability.to_numpy()[0, 1])

@@ -3,21 +3,22 @@
 A fit returns one model, but other models with a different order may fit almost as well. For each
 pair of items that interact:
 
-1. The order is reversed along the family of Proposition 1, for the pair alone and together with all
-   pairs that share an item with it (a cascade). The model is then learned again with the penalty of
-   the fit. If this gives a better model, it replaces the given one.
-2. The order is moved step by step in both directions, and all other parameters are learned again
-   (`sequela.questions.order_profile`). The support is the same for both orders: the interactions of
-   the model, of the best model with the opposite order, and of other optima nearby. All models
-   within 2 nats of the best are allowed.
+1. The order is reversed along the family of Proposition 1: once for the pair alone, and once
+together with all pairs that share an item with it (a cascade). From each of these starts, the model
+is learned again with the penalty of the fit. If this gives a better model, it replaces the given
+one.
+2. The order is moved step by step in both directions. After each step, all other parameters are
+learned again (`sequela.questions.order_profile`). The support is the same for both orders. It has
+the interactions of the model, of the best model with the opposite order, and of other good optima.
+The range contains the orders of all models within 2 nats of the best.
 
-**Evidence** is a profile log-likelihood ratio in nats: the best model found with the order of the
-fit against the best model found with the opposite order, on the common support. Both have the same
-weak prior on each interaction (normal, standard deviation 2) in place of the L1 penalty. The
-penalty is larger for an order that needs two strong effects than for one that needs a single weaker
-effect, and with a few hundred samples this difference can be larger than the evidence in the data.
-Evidence compares two best models. It is not a posterior probability, which includes all models: see
-`sequela.posterior`.
+**Evidence** is a profile log-likelihood ratio in nats. It compares the best model found with the
+order of the fit and the best model found with the opposite order, on the common support. In both
+models, each interaction has the same weak prior (normal, standard deviation 2), and there is no L1
+penalty. The reason is that the penalty is larger for an order that needs two strong effects than
+for one that needs a single weaker effect. With a few hundred samples, this difference can be larger
+than the evidence in the data. Evidence compares only these two models. It is not a posterior
+probability, which is an average over all models: see `sequela.posterior`.
 """
 
 from __future__ import annotations
@@ -62,14 +63,15 @@ __all__ = ["OrderRanges", "order_ranges"]
 _COLUMNS = [
     "first", "second", "probability", "low", "high", "evidence", "baseline", "verdict", "checked",
 ]  # fmt: skip
-# The largest work of a lattice in a check. Beyond it, components are faster if theta is sparse.
+# The largest work of a lattice in a check. For larger sets, components are faster if theta is
+# sparse.
 _QUICK_WORK = 1e8
-# The largest work of a lattice for the probability of an order. Beyond it, the probability is
-# simulated; an error of 0.01 is small enough here.
+# The largest work of a lattice for the probability of an order. If a lattice needs more work, the
+# probability is simulated; an error of 0.01 is small enough here.
 _QUICK_ORDERS = 1e7
 _ORDER_DRAWS = 30_000
-# Smallest and largest predicted duration of a check, in seconds on one core. Between these limits a
-# check may take as long as the fit.
+# Smallest and largest limit for the predicted duration of a check, in seconds on one core. Between
+# these values, a check may take as long as the fit.
 _LEAST_SECONDS, _MOST_SECONDS = 36.0, 60.0
 
 
@@ -92,22 +94,22 @@ class OrderRanges:
     table : DataFrame
         One row per pair, the strongest interaction first. "first" is the item that mostly arrives
         first in the model, and "second" is the other item. "probability" is P(first before second),
-        given that both are observed. "low" and "high" are its range over all models found within
-        `within` nats of the best. "evidence" is the log-likelihood ratio, in nats, of the best
-        model with this order and the best with the opposite order. It is infinite if no model with
-        the opposite order was found, and below 0 if the opposite order is better without the
-        penalty. "baseline" is "agrees", "disagrees" or "undecided": whether `order_baseline` has
-        the same order. "verdict" is the value of a `Verdict`. "checked" is true or false. If it is
-        false, "low", "high" and "evidence" are NaN.
+        given that both are observed. "low" and "high" are the range of this probability over all
+        models found within `within` nats of the best. "evidence" compares the best model with this
+        order and the best model with the opposite order: it is their log-likelihood ratio, in nats.
+        It is infinite if no model with the opposite order was found. It is below 0 if the opposite
+        order is better without the penalty. "baseline" says whether `order_baseline` gives the same
+        order: "agrees", "disagrees" or "undecided". "verdict" is the value of a `Verdict`.
+        "checked" is true or false. If it is false, "low", "high" and "evidence" are NaN.
     model : Model
         The model that has these orders: the given one, or a better one that was found.
     gain : float
-        How much better the model is than the given one, in nats of the penalised log-likelihood; 0
-        if it is the given one.
+        How much better the model is than the given one, in nats of the penalised log-likelihood. It
+        is 0 if the model is the given one.
     moves : int
         Number of times that a better model replaced the current one.
     within : float
-        The largest allowed distance from the best model, in nats.
+        The largest distance from the best model at which a model counts for the range, in nats.
     evaluations : int
         Number of evaluations of the likelihood.
     interrupted : bool
@@ -123,10 +125,9 @@ class OrderRanges:
     interrupted: bool = False
 
     def with_fit(self, check: FitCheck) -> OrderRanges:
-        """Return the ranges, with other verdicts if the model does not fit.
+        """Return the ranges; if the model does not describe the data, change their verdicts.
 
-        If it does not fit, "the data can tell" is replaced by "not trusted: the model does not
-        fit".
+        In this case, "the data can tell" is replaced by "not trusted: the model does not fit".
 
         Parameters
         ----------
@@ -190,8 +191,8 @@ def order_ranges(
     data : Dataset, DataFrame, array or list of sets
         The samples from which the model was learned.
     pairs : iterable of (item, item) or None
-        The pairs to check; None: pairs that interact and occur together, the strongest effects
-        first.
+        The pairs to check. None: pairs of items that interact and occur together, beginning with
+        the strongest effects.
     times : array or None
         Observation times, if they are known.
     within : float
@@ -199,11 +200,12 @@ def order_ranges(
     penalty : float or None
         Penalty of the fits; None: the penalty with which the model was learned.
     **options
-        `max_pairs` (default 10); `max_moves` (how often a better model may replace the current
-        one, default 5); `max_evaluations` of the likelihood (None: the check takes about as long
-        as the fit, but between 36 and 60 predicted seconds on one core; pairs that are left after
-        this limit are not checked); `tol` and `max_iter` of the final fits, as in `SetChain`;
-        `budget`, `sampling`, `random_state`, `n_threads` as in `Settings`.
+        `max_pairs`: largest number of pairs (default 10). `max_moves`: how often a better model may
+        replace the current one (default 5). `max_evaluations`: largest number of evaluations of the
+        likelihood. By default (None) the check takes about as long as the fit, but between 36 and
+        60 predicted seconds on one core. Pairs that are left when the limit is reached are not
+        checked. `tol` and `max_iter` of the final fits: as in `SetChain`. `budget`, `sampling`,
+        `random_state`, `n_threads`: as in `Settings`.
 
     Returns
     -------
@@ -273,7 +275,8 @@ def _quick(budget: Budget, work: float) -> Budget:
 def _warm_fits(samples: Dataset, model: Model, settings: Settings, limits: Limits) -> WarmFits:
     """Return fits with a small budget, so that large sets are evaluated by components.
 
-    If times are known, or if some sets would have to be sampled, the budget is the given one.
+    If times are known, or if the small budget would cause some sets to be sampled, the given budget
+    is used.
     """
     observation: Observation = model.observation
     fixed = model.metadata.get("fixed")
@@ -287,7 +290,7 @@ def _warm_fits(samples: Dataset, model: Model, settings: Settings, limits: Limit
 
 
 def _limits(held: HeldFits, evaluations: int | None, moves: int) -> SearchLimits:
-    """Return the limits of a check, which are the same on every machine."""
+    """Return the limits of a check. They are the same on every machine."""
     if evaluations is not None:
         return SearchLimits(evaluations, np.inf, moves)
     fit = fit_seconds(held.fits.objective.plan, n_starts=1)

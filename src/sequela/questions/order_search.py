@@ -1,11 +1,11 @@
 """The most likely orders of one sample, with their probabilities.
 
-One pass over the lattice gives the weight of the best order of every subset (`log_best`). So the
-weight of the best completion of every partial order is known exactly. An A* search backwards from
+One pass over the lattice gives the weight of the best order of every subset (`log_best`). So for
+every partial order, the weight of its best completion is known exactly. An A* search backwards from
 the full set always extends the most promising partial order. It finds complete orders, the best one
-first, without a list of all k! orders. Among equally promising partial orders, the newest one is
-extended first. Otherwise a search with many equally likely orders would begin all of them before it
-completes the first one.
+first, without listing all k! orders. If several partial orders are equally promising, the newest
+one is extended first. Otherwise, with many equally likely orders, the search would begin all of
+them before it completes one.
 """
 
 from __future__ import annotations
@@ -63,17 +63,18 @@ def likely_orders(
     max_orders : int
         Return at most this many orders.
     **settings
-        `budget`, `random_state`, `n_threads`; if the set is beyond the budget also `sampling` and
-        `draws` (number of orders drawn, default 1,600). Then the most likely of the drawn orders
-        are returned, each with its exact weight; a more likely order may not have been drawn. See
-        `Settings`.
+        `budget`, `random_state`, `n_threads`. If the set is beyond the budget, also `sampling` and
+        `draws` (number of orders drawn, default 1,600). In this case, the result has the most
+        likely of the drawn orders, each with its exact weight. A more likely order may not have
+        been drawn. See `Settings`.
 
     Returns
     -------
     DataFrame
-        Columns "order" (a tuple of labels), "probability" given the set, "se" (0 if exact; beyond
-        the budget it is not 0, because the probability of the set is sampled), and "cumulative".
-        ``attrs`` holds "method", "draws" and "seed".
+        The columns are "order" (a tuple of labels), "probability" (given the set), "se" (the error
+        of the probability) and "cumulative". "se" is 0 if the result is exact. Beyond the budget it
+        is not 0, because the probability of the set is estimated. ``attrs`` holds "method", "draws"
+        and "seed".
 
     Examples
     --------
@@ -132,9 +133,9 @@ def best_orders(passage: Passage) -> Iterator[tuple[float, tuple[int, ...]]]:
     call(log_best, best, lattice, passage.stop_rate)
     ties = count(1)
     full = (1 << passage.k) - 1
-    # Each entry holds the loss of the chosen steps compared with the best order, a tie-breaker, the
-    # items that are not ordered yet, and the chosen steps. The best step has a loss of exactly 0,
-    # so that the search follows it in spite of rounding errors.
+    # Each entry contains four values: the loss of the chosen steps compared with the best order, a
+    # tie-breaker, the items that are not ordered yet, and the chosen steps. The best step has a
+    # loss of exactly 0, so that the search follows it in spite of rounding errors.
     heap: list[tuple[float, int, int, tuple[int, ...]]] = [(0.0, 0, full, ())]
     while heap:
         lost, _, state, order = heapq.heappop(heap)
@@ -148,7 +149,7 @@ def best_orders(passage: Passage) -> Iterator[tuple[float, tuple[int, ...]]]:
                 steps.append((float(best[before] + passage.log_step(before, c)), c, before))
         top = max(weight for weight, _, _ in steps)
         for weight, c, before in steps:
-            if weight == -np.inf:  # contradicts a known order
+            if weight == -np.inf:  # this step contradicts a known order
                 continue
             heapq.heappush(heap, (lost + (top - weight), -next(ties), before, (c, *order)))
 
@@ -156,7 +157,7 @@ def best_orders(passage: Passage) -> Iterator[tuple[float, tuple[int, ...]]]:
 def _best_of_draws(
     parameters: Parameters, present: NDArray[np.int64], max_orders: int, settings: Settings
 ) -> list[tuple[float, tuple[int, ...]]]:
-    """Draw orders; return the best of them as (log-weight, order), the best first."""
+    """Draw orders; return the most likely of them as pairs (log-weight, order), the best first."""
     columns = sampled_columns(parameters, present)
     drawn = draw_orders(OrderSampler(columns, settings.sampling), settings.seed, 0)
     exits = OrderMoments.of(columns, drawn).exits

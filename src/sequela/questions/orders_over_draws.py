@@ -1,4 +1,4 @@
-"""P(a before b) under the posterior of the model: a summary over its draws."""
+"""P(a before b) under the posterior of the model, summarised over the draws of the posterior."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ __all__ = ["Method", "Question", "orders_over_draws"]
 
 Method: TypeAlias = Literal["auto", "exact", "simulation"]
 
-# Number of simulated sequences per model, and of drawn orders per model for a sample beyond the
-# budget.
+# Number of simulated sequences per model; and, for a sample beyond the budget, number of drawn
+# orders per model.
 _SEQUENCES = 10_000
 _ORDERS = 320
 
@@ -55,7 +55,7 @@ def orders_over_draws(
     level: float,
     settings: Settings,
 ) -> PosteriorOrders:
-    """Call `ask` for the models of a posterior, and return the summary of the answers."""
+    """Call `ask` for models of a posterior, and return the summary of the answers."""
     check_level(level)
     posterior = question.posterior
     everything = np.arange(posterior.n_items)
@@ -93,9 +93,9 @@ def orders_over_draws(
 
 
 def _share_above_half(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the share of draws above one half; NaN if no draw has an answer.
+    """Return the share of draws whose value is above one half; NaN if no draw has a value.
 
-    A draw that equals one half counts as half a draw.
+    A draw with a value of exactly one half counts as half a draw.
     """
     known = (~np.isnan(values)).sum(axis=(0, 1))
     above = np.sum(values > 0.5, axis=(0, 1)) + 0.5 * np.sum(values == 0.5, axis=(0, 1))

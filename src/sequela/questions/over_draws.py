@@ -1,9 +1,10 @@
 """Answer a question for many draws of a posterior, and summarise the answers.
 
-Each draw is a model. The same number of draws is taken from each chain, evenly spread. Answers keep
-the shape (chains, draws, ...), so that effective draws and R-hat can be computed. Each draw has its
-own seed, which is derived from the seed of the question and the position of the draw. Therefore the
-number of threads and the choice of the other draws do not change an answer.
+Each draw is a model. From each chain, the same number of draws is used, evenly spread over the
+chain. Answers keep the shape (chains, draws, ...), so that effective draws and R-hat can be
+computed. Each draw has its own seed, which is derived from the seed of the question and the
+position of the draw. Therefore an answer does not depend on the number of threads, or on which
+other draws are used.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ __all__ = [
 
 # Number of draws of a posterior that are used if `max_models` is not given.
 _MAX_MODELS = 400
-# Largest number of states of the lattices of all draws together, which takes about ten seconds.
+# Largest number of states that the lattices of all draws together may have, which takes about ten
+# seconds.
 _MAX_STATES = 2.0**25
 
 Answer = TypeVar("Answer")
@@ -50,7 +52,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class PosteriorEstimate(Estimate):
-    """A quantity that depends on the model, under the posterior of the model.
+    """A quantity that depends on the model, summarised over the posterior of the model.
 
     ``value`` is its mean over the draws, and ``se`` the Monte Carlo standard error of this mean.
 
@@ -59,9 +61,9 @@ class PosteriorEstimate(Estimate):
     low, high : float
         The interval that contains the quantity with probability `level`.
     effective : float
-        Effective number of draws; NaN if there are fewer than four draws per chain.
+        Effective number of draws. NaN if there are fewer than four draws per chain.
     r_hat : float
-        R-hat of the quantity; above 1.01 the chains do not agree yet.
+        R-hat of the quantity. If it is above 1.01, the chains do not agree yet.
 
     Examples
     --------
@@ -81,7 +83,7 @@ class PosteriorEstimate(Estimate):
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean, its Monte Carlo error, interval, effective draws and R-hat of an array of draws."""
+    """Summary of an array of draws: mean and its error, interval, effective draws, R-hat."""
 
     mean: NDArray[np.float64]
     se: NDArray[np.float64]
@@ -93,7 +95,7 @@ class Summary:
 
 @dataclass(frozen=True)
 class Asked(Generic[Answer]):
-    """The answers for the draws that were used, chain after chain."""
+    """The answers for the draws that were used, sorted by chain."""
 
     answers: list[Answer]
     chains: int
@@ -126,7 +128,7 @@ def ask_draws(
     """Call ``ask(model, settings)`` for draws of a posterior; each draw has its own seed."""
     if settings.target_se is not None:
         raise InputError(
-            f"target_se={settings.target_se:g} has no meaning for a posterior; use draws=, the "
+            f"target_se={settings.target_se:g} cannot be used for a posterior; use draws=, the "
             "number of draws per model, or max_models="
         )
 
@@ -147,7 +149,7 @@ def ask_draws(
 def exact_for_all(
     posterior: Posterior, items: NDArray[np.int64], max_models: int | None = None
 ) -> bool:
-    """Return whether a question about these items has a fast exact answer for all models.
+    """Return whether there is a fast exact answer about these items for all models.
 
     The lattices contain the items and all items that act on them. A draw of theta has no zeros, so
     these are all items of the model. For 400 models, up to 16 items are possible.
@@ -160,14 +162,15 @@ def exact_for_all(
 def summarise_draws(values: NDArray[np.float64], level: float) -> Summary:
     """Return the summary of values (chains, draws, ...).
 
-    Draws without an answer (NaN) are left out of means and intervals. If there are any, effective
-    draws, R-hat and standard error are NaN.
+    Draws without an answer (NaN) are left out of means and intervals. If there are such draws,
+    effective draws, R-hat and the standard error are NaN.
     """
     tail = 0.5 * (1.0 - level)
     flat = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])
     known = ~np.isnan(flat)
     none = ~known.any(axis=0)
-    # If no draw has an answer, use 0 to avoid warnings of NumPy; it is replaced by NaN below.
+    # If no draw has an answer, compute with 0, to avoid warnings of NumPy. Below, the result is
+    # replaced by NaN.
     filled = np.where(none, 0.0, flat)
     with np.errstate(invalid="ignore"):  # infinite answers
         mean = np.nanmean(filled, axis=0)

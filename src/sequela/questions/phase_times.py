@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["phase_times"]
 
-# The grid of the trapezoidal rule in u, where t = (mean time) * exp(u - exp(-u)). The relative
-# error of means is at most 1e-8. Quantiles are interpolated, with a relative error of about 1e-3.
+# Step of the trapezoidal rule in u, where t = (mean time) * exp(u - exp(-u)). The relative error of
+# means is at most 1e-8. Quantiles are interpolated, with a relative error of about 1e-3.
 _STEP = 0.08
 _FIRST, _LAST = -3.6, 5.0
-# Times whose log-density is lower than the maximum by more than this many nats are left out.
+# Leave out times whose log-density is more than this many nats below the maximum.
 _NEGLIGIBLE = 45.0
 
 
@@ -46,7 +46,7 @@ def phase_times(
     samples : Dataset
         The samples.
     quantiles : mapping of str to float
-        Names of columns, and the probabilities of their quantiles.
+        Maps the names of columns to the probabilities of their quantiles.
     settings : Settings
         Settings with the number of threads.
     """
@@ -86,7 +86,7 @@ def _one(
     logs = np.full(t.size, -np.inf)
     best = -np.inf
     passage = Passage(parameters, columns)
-    # Begin with the latest time and stop as soon as earlier times are negligible.
+    # Begin with the latest time, and stop when all earlier times are negligible.
     for at in range(t.size - 1, -1, -1):
         found, _ = passage.timed(float(t[at]), want_gradient=False)
         logs[at] = log_weight[at] + found if np.isfinite(found) else -np.inf
@@ -97,7 +97,7 @@ def _one(
     weights /= weights.sum()
     mean = float(weights @ t)
     sd = float(np.sqrt(weights @ (t - mean) ** 2))
-    # Half of the weight of a point counts as earlier than the point.
+    # Half of the weight of a point counts as earlier than the point itself.
     before = np.cumsum(weights) - 0.5 * weights
     rising = np.concatenate([[True], np.diff(before) > 0.0])
     times = np.exp(np.interp(wanted, before[rising], np.log(t[rising])))

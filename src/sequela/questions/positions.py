@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["QUANTILES", "item_positions"]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-# Quantiles of an item that was drawn less often are not precise enough.
+# If an item was drawn less often than this, its quantiles are not precise enough.
 _FEWEST = 20
 # Number of models of a posterior that are used.
 _MAX_MODELS = 100
@@ -41,9 +41,9 @@ def item_positions(
 ) -> pd.DataFrame:
     """Return quantiles of the position in the order and of the arrival time of each item.
 
-    Both come from sequences that are drawn from the model and contain the item. An item that is
-    mostly observed late has a late position, partly because more items are present at that time.
-    `order_matrix` shows which of two items arrives first.
+    The quantiles are computed from the simulated sequences that contain the item. An item that is
+    mostly observed late has a late position, partly because more items are present at that time. To
+    see which of two items arrives first, use `order_matrix`.
 
     Parameters
     ----------
@@ -59,10 +59,11 @@ def item_positions(
     Returns
     -------
     DataFrame
-        One row per item, the earliest median position first: "observed" (share of the sequences
-        with the item), quantiles of the position "place_05", "place_25", "place_50", "place_75",
-        "place_95" (1 is first), and the same quantiles of "time". NaN for items that were drawn
-        fewer than 20 times. ``attrs`` holds "draws" and "seed".
+        One row per item, the earliest median position first. "observed" is the share of the
+        simulated sequences that contain the item. "place_05", "place_25", "place_50", "place_75"
+        and "place_95" are quantiles of its position (1 is first). "time_05" to "time_95" are the
+        same quantiles of its arrival time. They are NaN for items that were drawn fewer than 20
+        times. ``attrs`` holds "draws" and "seed".
 
     Examples
     --------
@@ -84,7 +85,8 @@ def item_positions(
     for row, item in enumerate(places):
         here = order[ends[item] : ends[item + 1]]
         if here.size >= _FEWEST:
-            # If a quantile is between two positions, use the lower one, because it does occur.
+            # If a quantile lies between two positions, use the lower position, because it does
+            # occur.
             at_place = np.quantile(drawn.place[here], QUANTILES, method="inverted_cdf")
             at_time = np.quantile(drawn.time[here], QUANTILES)
             rows[row] = np.concatenate([at_place, at_time])

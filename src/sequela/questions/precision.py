@@ -43,7 +43,7 @@ MAX_DRAWS = 20_000_000
 # The number of batches of a jackknife.
 BATCHES = 20
 _FIRST_DRAWS = 10_000
-# The estimated error is not exact, so use some more draws than it suggests.
+# The estimated error is itself not exact. Therefore use some more draws than it suggests.
 _MARGIN = 1.1
 
 
@@ -86,9 +86,9 @@ class Estimate:
 
 
 def share_error(hits: NDArray[Any], others: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the standard error of the share of hits among draws.
+    """Return the standard error of a share: the number of hits divided by the number of draws.
 
-    It is the standard deviation of a Beta(hits + 1/2, others + 1/2) distribution, so it is
+    It is the standard deviation of the distribution Beta(hits + 1/2, others + 1/2). So it is
     positive even if all draws agree.
     """
     x, y = hits + 0.5, others + 0.5
@@ -104,8 +104,8 @@ def batch_of_draws(draws: int) -> NDArray[np.int64]:
 def jackknife_error(without: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the jackknife standard error of a statistic.
 
-    `without` holds the values of the statistic if one batch is left out. Its first axis is the
-    batch that is left out.
+    `without` contains the values of the statistic, each computed without one of the batches. Its
+    first axis is the batch that was left out.
     """
     around = without - without.mean(axis=0)
     error: NDArray[np.float64] = np.sqrt((BATCHES - 1) / BATCHES * np.sum(around**2, axis=0))
@@ -135,8 +135,9 @@ def until_precise(
     """Return ``ask(draws)`` with as many draws as the settings require.
 
     The settings give the number of draws, or a target for the standard error. If they give neither,
-    `default` draws are used. With a target, the first attempt uses `first` draws, and the result
-    is the same as if the final number of draws had been used from the beginning.
+    `default` draws are used. With a target, the first attempt uses `first` draws. The final result
+    does not depend on the earlier attempts: it is the same as if the final number of draws had been
+    given.
     """
     target = settings.target_se
     if target is None:
@@ -171,7 +172,8 @@ class Shares:
     Attributes
     ----------
     probability, se : arrays
-        The probabilities and their Monte Carlo standard errors; 0 where exact.
+        The probabilities and their Monte Carlo standard errors. The error of an exact probability
+        is 0.
     method : array of str
         "exact" or "simulation".
     draws : int

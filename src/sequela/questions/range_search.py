@@ -28,16 +28,16 @@ __all__ = ["PairRange", "Point", "RangeSearch", "SearchLimits", "range_of"]
 _RISE = 1e-3  # a model that is better by fewer nats does not replace the current one
 _STEP = 1.25  # log-odds between two points of a profile
 _MOST_STEPS = 5
-_EVIDENCE = 3.0  # a profile may leave the range by this many nats to reach the opposite order
-_RIVAL = 1.0  # log-odds at which the opposite order is first held
-_EDGE = 0.02  # a profile ends within this distance of the probability to which it moves, 0 or 1
-# Profiles begin at the _MOST_OPTIMA best optima that are known, if they are at most _NEARBY nats
-# below the current model.
+_EVIDENCE = 3.0  # to reach the opposite order, a profile may go this many nats below the range
+_RIVAL = 1.0  # the log-odds at which a fit first holds the opposite order
+_EDGE = 0.02  # a profile towards probability 0 (or 1) ends when it is within this distance of it
+# Profiles begin at the best optima that are known: at most _MOST_OPTIMA of them, at most _NEARBY
+# nats below the current model.
 _MOST_OPTIMA = 2
 _NEARBY = 5.0
-# Largest share of the work for the search for better models.
+# Largest share of the work that the search for better models may use.
 _SEARCH_SHARE = 0.5
-# A profile that has begun may exceed the limit by up to this factor, because an incomplete profile
+# A profile that has begun may exceed the limit up to this factor, because an incomplete profile
 # would give a range that is too narrow.
 _LAST_PROFILE = 1.5
 
@@ -51,8 +51,8 @@ class SearchLimits:
     evaluations : int or None
         At most about this many evaluations of the likelihood; None: any number.
     seconds : float
-        At most about this much predicted time on one core, so that the end of a search does not
-        depend on the machine; infinite: any time.
+        At most about this much predicted time on one core. A prediction is used, so that the end of
+        a search does not depend on the machine. If it is infinite, there is no limit.
     moves : int
         How often a better model may replace the current one.
     """
@@ -86,7 +86,7 @@ class PairRange:
 
 
 class _Spent(Exception):  # noqa: N818 - not an error: it ends nested loops
-    """No evaluations are left, or a signal was received."""
+    """Ends the search, because no evaluations are left or a signal was received."""
 
 
 def _logit(p: float) -> float:
@@ -95,11 +95,12 @@ def _logit(p: float) -> float:
 
 
 def range_of(paths: list[list[Point]], within: float) -> tuple[float, float, float]:
-    """Return the lowest and highest probability with a drop of at most `within`, and the evidence.
+    """Return the range of the probability and the evidence, as (low, high, evidence).
 
-    The evidence is for "i before j" against the opposite order. It is negative if the opposite
-    order is better. Between adjacent points of a path, the square root of the drop is assumed to be
-    linear in the log-odds, as for a parabola.
+    The range contains the points of the paths whose drop is at most `within`. The evidence is for
+    "i before j" against the opposite order. It is negative if the opposite order is better. Between
+    adjacent points of a path, the square root of the drop is assumed to be linear in the log-odds,
+    as for a parabola.
 
     Examples
     --------
@@ -139,7 +140,7 @@ def _drop_between(a: Point, b: Point) -> float:
 
 
 class RangeSearch:
-    """A search from one model: first for better models, then the profile of each pair.
+    """First searches for better models than the given one; then computes a profile of each pair.
 
     Parameters
     ----------
@@ -148,13 +149,14 @@ class RangeSearch:
     theta : array (n, n)
         The model from which the search begins.
     data : Dataset
-        The samples; pairs that never occur together are left out.
+        The samples. Pairs of items that never occur together in them are left out.
     pairs : list of pairs or None
-        The pairs to check; None: pairs that interact, chosen again after each better model.
+        The pairs to check. None: pairs that interact; they are chosen again after each better
+        model.
     max_pairs : int
         Largest number of pairs if `pairs` is None.
     within : float
-        The largest allowed drop, in nats.
+        The largest drop, in nats, at which a model counts for the range.
 
     Attributes
     ----------
@@ -182,7 +184,8 @@ class RangeSearch:
         self.current = held.value_of(theta)
         self.moves = 0
         self.found: list[PairRange] = []
-        # Count missing cells as absent. Their samples may still show that other items are together.
+        # Count missing cells as absent. A sample with missing cells may still show that two other
+        # items occur together.
         present = np.nan_to_num(data.to_frame().to_numpy(dtype=np.float64))
         self._together = (present.T @ present) > 0.0
         self._asked = pairs
@@ -190,7 +193,8 @@ class RangeSearch:
         self._given = self.current.value
         self._optima: list[Visited] = [self.current]
         self._rivals: dict[Pair, Visited] = {}
-        # Optima that were learned again on the support of the last pair, by their id.
+        # Optima that were learned again on the support of the previous pair. The keys are their
+        # ids.
         self._relearned: dict[int, Visited] = {}
         self._most = np.zeros(2)
         self._stopped: Callable[[], bool] = lambda: False
@@ -235,7 +239,7 @@ class RangeSearch:
     # --- better models ----------------------------------------------------------------------------
 
     def _find_better(self, max_moves: int) -> bool:
-        """Learn models with each pair reversed; if the best one is better, make it current."""
+        """Learn a model with each pair reversed; a better model becomes the current one."""
         best: Visited | None = None
         pairs = self.pairs
         self._rivals = {}
@@ -267,7 +271,7 @@ class RangeSearch:
         return True
 
     def _reversals(self, pair: Pair, pairs: list[Pair]) -> list[Visited]:
-        """Return the optima of fits that start with a pair reversed, alone or with its neighbours.
+        """Return optima of fits whose start has this pair reversed, alone or with its neighbours.
 
         The neighbours of a pair are the other pairs that share an item with it.
         """
@@ -288,7 +292,7 @@ class RangeSearch:
         return -_RIVAL if self.held.log_odds(self.current.theta, pair) >= 0.0 else _RIVAL
 
     def _rival(self, pair: Pair) -> Visited | None:
-        """Return the model with the opposite order of a pair held, and all else learned again."""
+        """Return the model in which a pair is held in the opposite order and all else learned."""
         if pair not in self._rivals:
             target = self._opposite(pair)
             start = self.held.moved(self.current.theta, pair, target)
@@ -316,7 +320,7 @@ class RangeSearch:
     # --- profiles ---------------------------------------------------------------------------------
 
     def _range(self, pair: Pair) -> PairRange:
-        """Return the range of the order of a pair, over a profile with all other entries free."""
+        """Return the range of the order of a pair. In its profile, all other entries are free."""
         p = self.held.probability(self.current.theta, pair)
         try:
             paths = self._profile(pair) if np.isfinite(p) else []
@@ -331,7 +335,7 @@ class RangeSearch:
         return PairRange(pair, p, min(low, p), max(high, p), evidence, checked=True)
 
     def _support(self, pair: Pair, models: list[Visited]) -> NDArray[np.bool_]:
-        """Return a mask of the interactions of all these models and of the pair."""
+        """Return a mask of the interactions of all these models, and of the entries of the pair."""
         support = np.eye(len(self.current.theta), dtype=bool)
         for model in models:
             support |= model.theta != 0.0
@@ -341,8 +345,9 @@ class RangeSearch:
     def _profile(self, pair: Pair) -> list[list[tuple[float, float]]]:
         """Return paths of (P(i before j), value) on a support that both orders share.
 
-        The support has the interactions of the model, of the best model with the opposite order
-        (learned with the penalty), and of the optima nearby.
+        The support has three kinds of interactions: those of the model, those of the best model
+        with the opposite order (learned with the penalty), and those of other optima that are
+        nearly as good.
         """
         rival = self._rival(pair)
         near = sorted(self._optima, key=lambda end: -end.value)[:_MOST_OPTIMA]
@@ -370,9 +375,9 @@ class RangeSearch:
     ) -> Visited | None:
         """Return the model at which a profile begins: `start`, learned again on the support.
 
-        If `target` is not 0, the order of the pair is held there. Otherwise `start` is an optimum
-        that is used for several pairs. Their supports are similar, so the fit begins at the result
-        for the previous pair.
+        If `target` is not 0, the fit holds the order of the pair at this value. Otherwise `start`
+        is an optimum that is used for several pairs. Their supports are similar, so the fit starts
+        from the result for the previous pair.
         """
         if target:
             return self._fit(start.theta, Hold(pair, target), support)
@@ -391,7 +396,7 @@ class RangeSearch:
     ) -> list[tuple[float, float]]:
         """Return a path of (P(i before j), value) from `top` in one direction.
 
-        The target of the log-odds moves step by step until the value of the model is too low.
+        The target of the log-odds moves step by step, until the log-likelihood is too low.
         """
         support, best = frame
         path = [(self.held.probability(top.theta, pair), top.value)]
@@ -402,8 +407,8 @@ class RangeSearch:
         for _ in range(_MOST_STEPS):
             p, value = path[-1]
             towards = p if direction > 0.0 else 1.0 - p
-            # Beyond the range, the path goes on only to find the drop at the opposite order, which
-            # is the evidence.
+            # Outside the range, the path continues only to find the drop at the opposite order.
+            # This drop is the evidence.
             most = self.within if crossed else self.within + _EVIDENCE
             if best - value > most or towards > 1.0 - _EDGE:
                 break

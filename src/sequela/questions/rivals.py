@@ -2,11 +2,11 @@
 
 Samples of two items alone contain no information about their order (Proposition 1): a whole family
 of models, from "always 1 first" to "always 2 first", has the same distribution of sets. Only the
-other items, as a clock, determine the order. So for each pair that interacts, its parameters are
-moved along this family to the opposite order, and the model is learned again from there. If this
-fit returns to the first order, the opposite order is held: a further fit allows the interaction of
-the pair only in the opposite direction. Both models are compared after refits without penalty. The
-difference of their log-likelihoods is the evidence for the order.
+other items, which act as a clock, determine the order. So for each pair that interacts, its
+parameters are moved along this family to the opposite order, and the model is learned again from
+there. If this fit returns to the first order, a further fit holds the opposite order: it allows the
+interaction of the pair only in the opposite direction. Both models are compared after refits
+without the penalty. The difference of their log-likelihoods is the evidence for the order.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RivalKeywords", "Rivals", "reverse_order", "rival_orders"]
 
-# Smallest probability of either order when a pair is reversed. If one order were impossible, the
-# solver could not return to it.
+# When a pair is reversed, either order keeps at least this probability. If one order became
+# impossible, the solver could not return to it.
 _LEAST_SHARE = 0.02
 _MAX_MOVES = 20
 _RISE = 1e-2  # a model that is better by fewer nats does not replace the current one
@@ -65,20 +65,21 @@ class Rivals:
     Attributes
     ----------
     table : DataFrame
-        One row per pair, the least certain first: "first", "second" (in the order of the model),
-        "probability" (P(first before second), given both), "rival_probability" (the same in the
-        rival), "evidence" for the order of the model (difference of the log-likelihoods, in nats;
-        below about 2 the data cannot tell), "evidence_se" (its Monte Carlo error), "penalised" (the
-        same difference with the penalty and without refits, over all samples), "optimum" (whether
-        the rival is an optimum of the penalised likelihood; if not, its order was held).
+        One row per pair, the least certain first. "first" and "second" are the items, in the order
+        of the model. "probability" is P(first before second), given that both are observed.
+        "rival_probability" is the same in the rival. "evidence" is the evidence for the order of
+        the model: the difference of the log-likelihoods, in nats. Below about 2, the data cannot
+        tell. "evidence_se" is its Monte Carlo error. "penalised" is the same difference with the
+        penalty and without refits, over all samples. "optimum" says whether the rival is an optimum
+        of the penalised likelihood. If not, a fit held its order.
     model : Model
-        The model that has these orders: the best that was found.
+        The model that has these orders: the best model that was found.
     refit : Refit
         Refit of the model without penalty.
     moves : int
         Number of times that a rival was better than the current model and replaced it.
     optimum : bool
-        Whether the model is an optimum of the penalised likelihood; False: an order was held.
+        Whether the model is an optimum of the penalised likelihood. If False, a fit held an order.
     """
 
     table: pd.DataFrame
@@ -91,10 +92,10 @@ class Rivals:
 def reverse_order(
     theta: NDArray[np.float64], i: int, j: int, stop_rate: float = 1.0
 ) -> NDArray[np.float64]:
-    """Return theta with items i and j moved to the opposite order along Proposition 1's family.
+    """Return theta with the order of items i and j reversed, along the family of Proposition 1.
 
     The distribution of sets in the model of these two items alone stays the same. The item that
-    mostly arrived first then mostly arrives second. `stop_rate` is the rate of the observation.
+    mostly arrived first now mostly arrives second. `stop_rate` is the rate of the observation.
 
     Examples
     --------
@@ -106,8 +107,8 @@ def reverse_order(
     ([0.982, 0.02], True)
     """
     block = np.ix_([i, j], [i, j])
-    # The family assumes that samples are observed at rate 1, so divide the base rates by the rate
-    # of the observation.
+    # The formulas of the family assume that samples are observed at rate 1. Therefore divide the
+    # base rates by the rate of the observation.
     relative = np.diag([np.log(stop_rate)] * 2)
     pair = theta[block] - relative
     family = two_item_family_of(pair)
@@ -140,10 +141,10 @@ def rival_orders(
 ) -> Rivals:
     """Compare every order of a learned model with the opposite order.
 
-    One pair is reversed at a time. Both orders are compared on the same support: the interactions
-    of the two models. If a better rival would need the reversal of several pairs (a cascade), the
-    evidence is too large. `order_ranges` also reverses cascades, and gives the range of
-    probabilities that the data allow.
+    One pair is reversed at a time. Both orders are compared on the same support, which has the
+    interactions of both models. If several pairs must be reversed together for a better rival (a
+    cascade), the evidence is too large. `order_ranges` also reverses cascades, and returns the
+    range of probabilities that the data allow.
 
     Parameters
     ----------
@@ -158,11 +159,13 @@ def rival_orders(
     penalty : float or None
         Penalty of the fits; None: the penalty with which the model was learned.
     search : bool
-        Whether to continue from a rival that is better than the model, until no rival is better.
+        Whether to continue the search from a rival that is better than the model, until no rival is
+        better.
     **options
-        `least_effect` (smallest interaction of a pair, default 1), `max_pairs` (at most this many
-        pairs, those with the strongest interactions, default 50); `tol` and `max_iter` of the fits,
-        as in `SetChain`; `budget`, `sampling`, `random_state`, `n_threads` as in `Settings`.
+        `least_effect`: smallest interaction of a pair (default 1). `max_pairs`: largest number of
+        pairs; the pairs with the strongest interactions are used (default 50). `tol` and `max_iter`
+        of the fits: as in `SetChain`. `budget`, `sampling`, `random_state`, `n_threads`: as in
+        `Settings`.
 
     Returns
     -------
@@ -244,9 +247,9 @@ def _candidates(
 
 @dataclass(frozen=True)
 class _Rival:
-    """The rival of one order, with the evidence and whether it is an optimum.
+    """The rival of one order, with its evidence, and whether it is an optimum.
 
-    `advantage` is the score of the current model's refit minus that of the rival's refit.
+    `advantage` is the score of the refit of the current model minus the score of the rival's refit.
     """
 
     evidence: float
@@ -268,12 +271,14 @@ def _rival(
     penalty: OffDiagonalL1,
     pair: tuple[int, int],
 ) -> _Rival:
-    """Learn the model with the opposite order of a pair: as an optimum, or with the order held."""
+    """Learn the model with the opposite order: an optimum if possible, else with the order held."""
     i, j = pair
     try:
         start = reverse_order(current.theta, i, j, Parameters.of(current).stop_rate)
     except InputError:
-        start = current.theta.copy()  # no family exists for this pair: exchange its effects
+        start = (
+            current.theta.copy()
+        )  # the pair has no family of Proposition 1: exchange its effects
         start[i, j], start[j, i] = start[j, i], start[i, j]
     free = _with_theta(current, fits.fit(start, penalty)[0].theta)
     if _differ(free, current):
@@ -285,7 +290,8 @@ def _rival(
     end, _ = fits.fit(held, OnSupport(support, penalty.strength))
     bound = _with_theta(current, end.theta)
     rival = _weigh(current, current_refit, bound, fits, pair, optimum=False)
-    # There may still be an optimum with the opposite order; a fit from this closer start finds it.
+    # There may still be an optimum with the opposite order. A fit that starts here, closer to it,
+    # finds it.
     free = _with_theta(current, fits.fit(end.theta, penalty)[0].theta)
     if _differ(free, current):
         other = _weigh(current, current_refit, free, fits, pair, optimum=True)
@@ -307,11 +313,11 @@ def _weigh(
     *,
     optimum: bool,
 ) -> _Rival:
-    """Return a rival with its evidence about the pair and its score as a model.
+    """Return a rival with its evidence about the pair, and its score as a model.
 
-    For the evidence, each model is refitted with the interactions of both models, but its own
-    interactions of the pair. Otherwise an interaction of other items that only one of the models
-    has would count as evidence.
+    For the evidence, each model is refitted on the interactions of both models. Only the
+    interactions of the pair itself stay those of each model. Otherwise, an interaction between
+    other items that only one of the models has would count as evidence.
     """
     either = (current.theta != 0.0) | (rival.theta != 0.0)
     either[list(pair), list(pair[::-1])] = False

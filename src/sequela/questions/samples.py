@@ -36,17 +36,17 @@ __all__ = [
     "sample_posteriors",
 ]
 
-# Number of orders drawn for a set beyond the budget: by default, and the largest number.
+# Number of orders that are drawn for a set beyond the budget: the default, and the largest number.
 DEFAULT_ORDERS = 1_600
 MAX_ORDERS = 1_000_000
 
 
 @dataclass(frozen=True)
 class SampleAnswer:
-    """Posterior moments of samples, the number of orders drawn per set, and their seed.
+    """Posterior moments of samples, number of orders drawn per set, and the seed of these draws.
 
-    All chains draw the same number of orders, so there may be slightly more than requested. If all
-    sets are exact, there are no orders and no seed.
+    All chains draw the same number of orders, so the number may be slightly larger than requested.
+    If all sets are exact, the number is 0 and the seed is None.
     """
 
     posterior: SamplePosteriors
@@ -57,8 +57,8 @@ class SampleAnswer:
 def _complete(data: Dataset) -> NDArray[np.int64]:
     """Return the positions of the samples that have neither missing cells nor a known order.
 
-    Orders can be drawn only for these samples. For other samples the answer is exact, or an error
-    is raised.
+    Orders can be drawn only for these samples. For any other sample, the answer is exact or an
+    error is raised.
     """
     missing = np.zeros(data.n_samples, dtype=bool) if data.missing is None else data.missing.any(1)
     ordered = [False] * data.n_samples if data.orders is None else [bool(s) for s in data.orders]
@@ -73,7 +73,7 @@ def posterior_until_precise(
     *,
     method: str = "auto",
 ) -> SampleAnswer:
-    """Return posterior moments, from as many drawn orders as the settings require.
+    """Return posterior moments, computed from as many drawn orders as the settings require.
 
     With method "exact", a set beyond the budget raises a `BudgetError`.
     """
@@ -106,8 +106,8 @@ def sample_arrivals(
 ) -> pd.DataFrame:
     """Return positions and arrival times of the items of one sample.
 
-    They are exact within the budget (on the lattice or by components), and estimated from drawn
-    orders beyond it.
+    Within the budget, they are exact (computed on the lattice or by components). Beyond the budget,
+    they are estimated from drawn orders.
 
     Parameters
     ----------
@@ -116,8 +116,9 @@ def sample_arrivals(
     sample : set of labels, or a true/false row
         The items that are present.
     **settings
-        `budget`, `random_state`; if the set is beyond the budget also `sampling`, `draws` (number
-        of orders drawn, default 1,600) or `target_se` (of every mean position). See `Settings`.
+        `budget`, `random_state`. If the set is beyond the budget, also `sampling`, and `draws`
+        (number of orders drawn, default 1,600) or `target_se` (of every mean position). See
+        `Settings`.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""Outcomes of planned studies, by a fit to each simulated data set and a check of its order.
+"""Outcomes of planned studies: a model is fitted to each simulated data set, and its order checked.
 
-This is the same analysis as in `sequela fit`. It works for any number of items, and takes a second
-or more per data set. Clock items are ordinary columns.
+The analysis is the same as in `sequela fit`. It works for any number of items, and takes a second
+or more per data set. Clock items are ordinary columns of the data sets.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["checked_studies", "simulate_study"]
 
-# Largest set to which clock items are added, because this needs the lattice of the set.
+# Clock items can be added only to sets of at most this size, because the lattice of the set is
+# needed.
 _LARGEST_SET = 16
-# Evidence is limited to this value, because it is infinite if no model with the opposite order was
-# found.
+# Evidence is cut off at this value, because it would be infinite if no model with the opposite
+# order was found.
 _MOST_EVIDENCE = 20.0
 
 
@@ -71,9 +72,9 @@ def checked_studies(
 def _evidence(
     problem: StudyProblem, data: Dataset, penalty: float, settings: Settings
 ) -> tuple[float, bool]:
-    """Return the evidence that the pair's first item arrives first, and if the data can tell."""
+    """Return the evidence that the pair's first item arrives first, and if it is sufficient."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # fits of simulated data may have several optima
+        warnings.simplefilter("ignore")  # a fit to simulated data may have several optima
         learner = Learner(penalty, random_state=settings.seed, n_threads=1, progress=False).fit(
             data
         )
@@ -91,7 +92,7 @@ def _evidence(
 def simulate_study(problem: StudyProblem, study: int, size: int, clocks: int, seed: int) -> Dataset:
     """Return the existing samples with new clock items, and new samples with all items.
 
-    A study of a smaller size is the first part of a study of a larger size.
+    A smaller study consists of the first samples of a larger study.
     """
     chain, draw = problem.truths[study]
     theta = problem.posterior.draws.theta[chain, draw]
@@ -115,7 +116,7 @@ def _added_clocks(
     clocks: int,
     rng: np.random.Generator,
 ) -> NDArray[np.bool_]:
-    """Draw clock items for the existing samples: first their number, then which ones."""
+    """For each existing sample, draw the number of its clock items, and then which ones it has."""
     present = np.zeros((len(known), clocks), dtype=np.bool_)
     if not clocks:
         return present

@@ -1,10 +1,10 @@
 """How much more data would help to determine which of two items arrives first.
 
-Models are drawn from the posterior, and each in turn is assumed to be true. A larger study is
-simulated from each model: new samples, and additional clock items (items that are independent of
-all others) in all samples, old and new. Then the order of the pair is inferred again, and the
-answer is counted as right, wrong or open. So the result includes the present uncertainty about the
-order and about the strength of effects.
+Models are drawn from the posterior. Each of them in turn is assumed to be the true model, and a
+larger study is simulated from it. The study has new samples, and additional clock items (items that
+are independent of all others) in all samples, old and new. Then the order of the pair is inferred
+again, and the answer is counted as right, wrong or open. So the result takes into account how
+uncertain the order and the strength of effects are at present.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ __all__ = ["LEAST_EFFECTIVE", "StudyPlan", "plan_study"]
 
 Method = Literal["auto", "reweight", "check"]
 _METHODS = ("auto", "reweight", "check")
-# With more items, the weights of a larger study concentrate on a few draws.
+# If there are more items, only a few draws have large weights after a larger study.
 _MOST_ITEMS_TO_REWEIGHT = 4
 # Default number of simulated studies per row of the table.
 _STUDIES = {"reweight": 400, "check": 20}
-# A result is reliable if 90% of the studies have at least this many effective draws.
+# A result is reliable if at least 90% of the studies have at least this many effective draws.
 LEAST_EFFECTIVE = 40.0
 
 
 class StudyKeywords(SettingsKeywords, total=False):
-    """The options of `plan_study` in addition to settings."""
+    """The options of `plan_study`, in addition to those of `Settings`."""
 
     method: Method
     clock_frequency: float | None
@@ -60,19 +60,20 @@ class StudyKeywords(SettingsKeywords, total=False):
 class StudyPlan:
     """The expected results of larger studies about the order of two items.
 
-    An order is "called" if a study decides for it.
+    A study "calls" an order if it decides for this order.
 
     Attributes
     ----------
     table : DataFrame
-        One row for each combination of new "samples" and additional "clocks". "evidence": expected
-        evidence for the true order, in nats (log of the posterior odds, or profile log-likelihood
-        ratio, see `method`). "probability": expected posterior probability of the true order.
-        "right" and "wrong": probability that the true order, or the wrong one, is called; "open":
-        probability that neither is. Columns that end in "_se" are Monte Carlo standard errors.
-        "effective": at least 90% of the simulated studies have this effective number of draws (NaN
-        for method "check", which uses no draws). "reliable": whether this number is large enough;
-        always true for method "check".
+        One row for each combination of the numbers of new samples ("samples") and of additional
+        clock items ("clocks"). "evidence" is the expected evidence for the true order, in nats: the
+        logarithm of the posterior odds, or a profile log-likelihood ratio (see `method`).
+        "probability" is the expected posterior probability of the true order. "right" and "wrong"
+        are the probabilities that a study calls the true order or the wrong order. "open" is the
+        probability that it calls neither. Columns that end in "_se" are Monte Carlo standard
+        errors. "effective" is an effective number of draws: at least 90% of the simulated studies
+        have this number or more (NaN for method "check", which uses no draws). "reliable" says
+        whether this number is large enough. It is always true for method "check".
     first, second : str
         The pair.
     now : float
@@ -80,13 +81,14 @@ class StudyPlan:
     samples : int
         Number of samples in the present data.
     method : str
-        "reweight" (posterior probabilities, by weights of the draws) or "check" (a fit to each
-        simulated data set, with the check of `order_ranges`).
+        "reweight" (posterior probabilities, computed by giving weights to the draws) or "check" (a
+        fit to each simulated data set, with the check of `order_ranges`).
     certainty : float
-        An order is called at this posterior probability. "check" calls an order if the opposite
-        order is worse by more than 2 nats.
+        With "reweight", a study calls an order if its posterior probability is at least this
+        number. With "check", a study calls an order if the opposite order is worse by more than 2
+        nats.
     clock_frequency : float
-        Share of the samples that have a given additional clock item.
+        Share of the samples that have a given clock item, for each additional clock item.
     studies : int
         Number of simulated studies per row.
     seed : int
@@ -109,8 +111,10 @@ class StudyPlan:
         told = []
         for row in self.table.itertuples(index=False):
             text = (
-                f"{row.samples} more samples and {row.clocks} more clock items: the right order is "
-                f"called with probability {row.right:.2f}, the wrong one with {row.wrong:.2f}"
+                f"{row.samples} more samples and {row.clocks} more clock items: the study "
+                "calls the right order "
+                f"with probability {row.right:.2f}, and the wrong order with probability "
+                f"{row.wrong:.2f}"
             )
             told.append(text if row.reliable else f"{text} (not reliable)")
         return told
@@ -142,14 +146,15 @@ def plan_study(
         Numbers of additional clock items, independent of all other items, that are measured in all
         samples, new and old; None: 0, 10 and 40 (method "check": 0 and 20).
     **options
-        `method`: "reweight" changes the weights of the draws of the posterior. It is exact up to
-        Monte Carlo error, but needs many more draws for more items and larger studies. "check" fits
-        a model to each simulated data set, with `penalty` (0.01), and uses `order_ranges`. "auto"
-        is "reweight" for up to 4 items, otherwise "check". `clock_frequency`: share of the samples
-        that have a given clock item (None: the median frequency of the other items of the data; 0.1
-        if there are none). `certainty` (0.95): the posterior probability at which a study decides
-        for an order. `studies`: number of simulated studies per row (400; method "check": 20).
-        `random_state` and `n_threads` as in `Settings`.
+        `method`: "reweight" gives new weights to the draws of the posterior. It is exact up to the
+        Monte Carlo error, but needs many more draws if there are more items or if studies are
+        larger. "check" fits a model to each simulated data set, with `penalty` (default 0.01), and
+        uses `order_ranges`. "auto" is "reweight" for up to 4 items, otherwise "check".
+        `clock_frequency`: share of the samples that have a given clock item. The default is the
+        median frequency of the other items of the data, or 0.1 if there are none. `certainty`: the
+        posterior probability at which a study decides for an order (default 0.95). `studies`:
+        number of simulated studies per row (default 400; for "check" 20). `random_state` and
+        `n_threads`: as in `Settings`.
 
     Returns
     -------

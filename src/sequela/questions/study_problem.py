@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcomes", "StudyProblem", "joint_probabilities", "read_problem"]
 
-# Frequency of a clock item if the data have no items except the pair.
+# The frequency of a clock item if the data have no items other than the pair.
 _CLOCK_FREQUENCY = 0.1
 
 
@@ -34,9 +34,9 @@ class Outcomes:
     Attributes
     ----------
     evidence : array
-        Evidence for the true order, in nats; below 0: for the wrong order.
+        Evidence for the true order, in nats. If it is below 0, it is evidence for the wrong order.
     probability : array
-        Probability of the true order after the study; NaN if the method does not give it.
+        Probability of the true order after the study; NaN if the method does not compute it.
     right, wrong : array of bool
         Whether the study decides for the true order, and whether it decides for the wrong order.
     effective : array
@@ -136,7 +136,7 @@ def read_problem(
 
 
 def _frequency(data: Dataset, pair: tuple[int, int]) -> float:
-    """Return the median frequency of the other items, limited to values that suit a clock item."""
+    """Return the median frequency of the other items, within limits that suit a clock item."""
     others = np.delete(np.asarray(data.values, dtype=np.float64).mean(axis=0), pair)
     middle = float(np.median(others)) if others.size else _CLOCK_FREQUENCY
     return float(np.clip(middle, 1.0 / (len(data) + 1.0), 0.9))
@@ -145,9 +145,10 @@ def _frequency(data: Dataset, pair: tuple[int, int]) -> float:
 def joint_probabilities(
     problem: StudyProblem, theta: NDArray[np.float64], items: NDArray[np.int64], clocks: int
 ) -> NDArray[np.float64]:
-    """Return the probability of each subset of the k `items` with each number of clock items.
+    """Return joint probabilities of the subset of `items` and the number of clock items.
 
-    The array has 2^k rows, one per subset, and `clocks` + 1 columns. It belongs to one theta.
+    The array has 2^k rows, one per subset of the k items, and `clocks` + 1 columns. It is computed
+    for one theta.
     """
     p: NDArray[np.float64] = np.empty((1 << items.size, clocks + 1))
     call(clock_lattice, p, theta, items, problem.clock_rate, problem.stop_rate)

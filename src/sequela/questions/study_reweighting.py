@@ -1,14 +1,14 @@
-"""Outcomes of planned studies, by weights of the draws of a posterior.
+"""Outcomes of planned studies, computed by giving new weights to the draws of a posterior.
 
-A draw k of the posterior given the data D is assumed to be true, and a study D' is simulated from
-it. The posterior given both D and D' consists of the same draws, each with a weight proportional to
-p(D' | theta). So no new chains are needed, and the result is exact up to Monte Carlo error, as long
-as the weights are spread over many draws. The draws of the same chain as k are left out, because
-they are close to k and would make the result too optimistic. If there is only one chain, only k
-itself is left out.
+A draw k of the posterior given the data D is assumed to be the true model, and a study D' is
+simulated from it. The posterior given both D and D' consists of the same draws, each with a weight
+proportional to p(D' | theta). So no new chains are needed. The result is exact up to the Monte
+Carlo error, as long as many draws have similar weights. The draws of the same chain as k are left
+out, because they are close to k and would make the result too optimistic. If there is only one
+chain, only k itself is left out.
 
-New samples have clock items. Clock items are also added to the existing samples, which then
-contribute p(clock items | set, theta).
+New samples have clock items. Clock items are also added to the existing samples. An existing sample
+then contributes p(clock items | set, theta).
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["reweighted_studies"]
 
-# Largest number of cells of all lattices together, which takes about a minute on one core.
+# Largest number of cells of all lattices together. The computation then takes about a minute on one
+# core.
 _MOST_CELLS = 3e9
 _SMALLEST = 1e-300
 
@@ -42,7 +43,8 @@ def reweighted_studies(
 ) -> list[Outcomes]:
     """Return the outcomes of studies with `clocks` new clock items, for each number of new samples.
 
-    `samples` must increase; a smaller study is the first part of a larger one.
+    The numbers in `samples` must increase, because a smaller study is the first part of a larger
+    one.
     """
     theta = problem.posterior.theta
     n = problem.posterior.n_items
@@ -56,7 +58,7 @@ def reweighted_studies(
         log_p = np.log(np.maximum(p, _SMALLEST))
         log_set = np.log(np.maximum(p.sum(axis=1), _SMALLEST))
         values: NDArray[np.float64] = studies @ log_p.ravel()
-        # The posterior already includes the sets of the existing samples.
+        # The posterior already takes the sets of the existing samples into account.
         return values - (known @ log_set if clocks else 0.0)
 
     rows = run_pieces(work, range(len(theta)), settings.threads, "weights of models")
@@ -67,14 +69,15 @@ def reweighted_studies(
 def _check_work(cells: float, n: int) -> None:
     if cells > _MOST_CELLS:
         raise BudgetError(
-            f"weights of all draws would need lattices of {n} items with {cells:.1g} operations, "
+            f"method 'reweight' would need {cells:.1g} operations to compute the "
+            f"probabilities of all sets of {n} items under every draw of the posterior, "
             f"more than the limit of {_MOST_CELLS:.1g}; use {option('method', 'check')}, fewer "
             "clock items, or a posterior of fewer items"
         )
 
 
 def _known_counts(problem: StudyProblem) -> NDArray[np.float64]:
-    """Return the number of samples with each set; bit i of the position is item i."""
+    """Return how many samples have each set. In the position of a set, bit i stands for item i."""
     values = np.asarray(problem.data.values, dtype=np.int64)
     codes = values @ (1 << np.arange(values.shape[1]))
     return np.bincount(codes, minlength=1 << values.shape[1]).astype(np.float64)
@@ -87,9 +90,10 @@ def _simulate(
     clocks: int,
     settings: Settings,
 ) -> Any:
-    """Return counts of (set, number of clock items) as a sparse matrix, one row per study.
+    """Return how many samples have each set and each number of clock items, one row per study.
 
-    The rows of one true model are adjacent, with an increasing number of new samples.
+    The result is a sparse matrix. The rows of one true model are adjacent, with an increasing
+    number of new samples.
     """
     from scipy.sparse import csr_array, vstack
 
@@ -122,7 +126,7 @@ def _simulate(
 def _outcomes(
     problem: StudyProblem, log_weights: NDArray[np.float64], certainty: float
 ) -> Outcomes:
-    """Return the outcomes from the weights (draws, studies) of one size of a study."""
+    """Return the outcomes of studies of one size; the weights have the shape (draws, studies)."""
     chains, draws = problem.ahead.shape
     chain_of = np.repeat(np.arange(chains), draws)
     ahead = problem.ahead.ravel()
@@ -135,7 +139,7 @@ def _outcomes(
     truly_ahead = problem.ahead[problem.truths[:, 0], problem.truths[:, 1]]
     probability = np.where(ahead[:, None] == truly_ahead[None, :], weights, 0.0).sum(axis=0)
     effective = _independent_share(problem) / (weights**2).sum(axis=0)
-    # The number of effective draws limits the log-odds that can be estimated.
+    # The number of effective draws limits how large the estimated log-odds can be.
     room = 0.5 / np.maximum(effective, 1.0)
     evidence = np.log(probability + room) - np.log(np.maximum(1.0 - probability, 0.0) + room)
     return Outcomes(
@@ -148,7 +152,7 @@ def _outcomes(
 
 
 def _independent_share(problem: StudyProblem) -> float:
-    """Return the effective number of draws of this order, divided by the number of draws."""
+    """Return the effective number of draws for the order of the pair, divided by all draws."""
     # Compare with the first draw, so that rounding errors do not depend on which item of the pair
     # is given first.
     values = (problem.ahead == problem.ahead[0, 0]).astype(np.float64)

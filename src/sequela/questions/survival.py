@@ -1,6 +1,6 @@
 """Survival of samples: Kaplan-Meier curves and the log-rank test.
 
-These two short formulas are implemented here because the packages that offer them need a pandas
+These two short formulas are implemented here because other packages that contain them need a pandas
 version below 3.
 """
 
@@ -27,8 +27,8 @@ class LogRank(NamedTuple):
     Attributes
     ----------
     statistic, p_value : float
-        Chi-squared statistic, and the probability of a larger statistic if survival is equal in all
-        groups.
+        Chi-squared statistic, and the probability of a larger statistic if survival is the same in
+        all groups.
     """
 
     statistic: float
@@ -50,8 +50,9 @@ def kaplan_meier(times: ArrayLike, events: ArrayLike, *, level: float = 0.95) ->
     Returns
     -------
     DataFrame
-        Indexed by time, from 0: "survival" from that time on, its interval "low" to "high", and
-        "at_risk", the number of samples that were still observed just before this time.
+        Indexed by time, from 0. "survival" is the share that survives from this time on, and "low"
+        to "high" is its interval. "at_risk" is the number of samples that were still observed just
+        before this time.
 
     Examples
     --------
@@ -120,7 +121,7 @@ def log_rank(times: ArrayLike, events: ArrayLike, groups: ArrayLike) -> LogRank:
         if n > 1.0:
             spread = d * (n - d) / (n - 1.0)
             covariance += spread * (np.diag(share) - np.outer(share, share))
-    # The entries add up to zero, so the last group is redundant.
+    # The entries add up to zero. Therefore leave out the last group, which is redundant.
     statistic = float(excess[:-1] @ np.linalg.pinv(covariance[:-1, :-1]) @ excess[:-1])
     return LogRank(statistic, float(chi2.sf(statistic, labels.size - 1)))
 

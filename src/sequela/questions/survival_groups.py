@@ -1,4 +1,4 @@
-"""Survival of groups of samples by predicted risk, for figures and reports."""
+"""Survival of samples in groups of different predicted risk, for figures and reports."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SurvivalGroup:
     curve : DataFrame
         From `kaplan_meier`.
     lost : array
-        Times of the last observation of samples without the event.
+        Times at which samples without the event were last observed.
     """
 
     name: str
@@ -58,7 +58,7 @@ class SurvivalGroups:
     Attributes
     ----------
     groups : tuple of SurvivalGroup
-        From the lowest risk to the highest.
+        The groups, from the lowest risk to the highest.
     p_value : float or None
         P-value of the log-rank test; None for one group.
     unit : str
@@ -91,7 +91,7 @@ def risk_groups(risk: pd.Series[float], groups: int = 2) -> pd.Series[int]:
 def survival_groups(
     clinical: pd.DataFrame, risk: pd.Series[float], groups: int = 2
 ) -> SurvivalGroups:
-    """Return Kaplan-Meier curves of samples in groups by risk, and the log-rank test.
+    """Return Kaplan-Meier curves of groups of samples by risk, and the log-rank test.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Closed formulas of section 3 of the paper, with errors corrected.
+"""The closed formulas of section 3 of the paper, after correction of errors in the paper.
 
 Samples are observed at rate 1, as in the paper.
 """
@@ -86,8 +86,8 @@ def time_constants(
 def time_constants(w: Any, t: Any) -> tuple[Any, Any]:
     """Return C1 and C2 of Theorem 1: how precisely identical independent items determine t.
 
-    With m items the posterior mean is within C1 sqrt(log(m) / m) of the true time and the
-    posterior variance is at most C2 / m, up to smaller terms, with high probability::
+    With m items, and with high probability, the posterior mean is within C1 sqrt(log(m) / m) of the
+    true time, and the posterior variance is at most C2 / m, up to smaller terms::
 
         C1 = exp(w t) / w
         C2 = (2 exp(w t) - 1) / w^2
@@ -102,7 +102,7 @@ def time_constants(w: Any, t: Any) -> tuple[Any, Any]:
     Returns
     -------
     C1, C2 : float or array
-        Infinite if beyond the range of a double.
+        The constants; a constant is infinite if it is too large for a double.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class TwoItemFamily:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The smallest and the largest s; between them no rate is negative."""
+        """The smallest and the largest s. Between them, no rate is negative."""
         return self.p1 / self.p0, (self.p1 + self.p12) / self.p0
 
     def order_probability(self, s: ArrayLike) -> Any:
@@ -177,7 +177,7 @@ class TwoItemFamily:
         Returns
         -------
         float or array
-            0 at the lower end, 1 at the upper end, linear between them.
+            The probability: 0 at the lower end, 1 at the upper end, and linear between them.
 
         Examples
         --------
@@ -201,8 +201,8 @@ class TwoItemFamily:
         Returns
         -------
         array, (2, 2) or (..., 2, 2)
-            Finite inside the interval. At the lower end theta[0, 1] is -inf (item 2 never arrives
-            after item 1), at the upper end theta[1, 0] is -inf.
+            All entries are finite inside the interval. At the lower end, theta[0, 1] is -inf,
+            because item 2 never arrives after item 1. At the upper end, theta[1, 0] is -inf.
 
         Examples
         --------
@@ -211,7 +211,8 @@ class TwoItemFamily:
                [ 0., -4.]])
         """
         first, second = self._shares(s)
-        # Split p12 into "1 first" and "2 first". Then no rate is a difference, which loses digits.
+        # Split p12 into the shares of "1 first" and "2 first". Then no rate is computed as a
+        # difference, which would lose digits.
         ahead_1 = self.p1 + first * self.p12
         ahead_2 = self.p2 + second * self.p12
         theta = np.empty((*first.shape, 2, 2))
@@ -224,14 +225,14 @@ class TwoItemFamily:
         return theta
 
     def contains(self, theta: TwoItemTheta, *, rtol: float = 1e-9) -> bool:
-        """Return whether a model gives the four sets the probabilities of this family.
+        """Return whether the four sets have the same probabilities in a model and in this family.
 
         Parameters
         ----------
         theta : Model, array or DataFrame, (2, 2)
             Off-diagonal entries may be -inf, as at the ends of the family.
         rtol : float
-            Largest relative difference of a probability.
+            Largest relative difference of a probability at which two probabilities count as equal.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Pseudo-times under the posterior of the model: a mixture of the times of its draws."""
+"""Pseudo-times under the posterior of the model: the times of its draws are mixed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["mixture_quantiles", "times_over_draws"]
 
-# Default number of models. It is small because quantiles of dense models take long.
+# Default number of models. It is small, because quantiles take long if all items interact.
 _MAX_MODELS = 100
 # Probabilities at which the quantiles of each model are computed, in addition to the requested
-# ones. Between them the distribution is interpolated; quantiles of the mixture then have an error
-# of about 0.001 in probability.
+# ones. Between these probabilities, the distribution is interpolated. The quantiles of the mixture
+# then have an error of about 0.001 in probability.
 _PROBABILITIES = (0.001, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 0.999)
 _BISECTIONS = 40
-# Number of samples per bisection, which limits its memory.
+# Number of samples per bisection. It limits the memory that a bisection needs.
 _SAMPLES_TOGETHER = 256
 
 
@@ -68,7 +68,7 @@ def times_over_draws(
         {
             "size": distinct.set_sizes,
             "mean": summary.mean,
-            # Law of total variance.
+            # Total variance: the mean of the variances plus the variance of the means.
             "sd": np.sqrt(within + means.var(axis=(0, 1))),
             "se": summary.se,
             "low": summary.low,
@@ -102,11 +102,12 @@ def mixture_quantiles(
     times : array (models, samples, nodes)
         Quantiles of the distributions that are mixed, at the probabilities `nodes`.
     nodes : array
-        Probabilities, increasing.
+        The probabilities of `times`, increasing.
     wanted : array
         Probabilities of the quantiles of the mixtures, between the first and the last node.
     """
-    # On these scales the distributions of times are smooth and nearly linear, also in the tails.
+    # With these transformations, the distributions of times are smooth and nearly linear, also in
+    # the tails.
     knots, heights = np.log(np.maximum(times, 1e-300)), logit(nodes)
     answer = np.empty((times.shape[1], wanted.size))
     for first in range(0, times.shape[1], _SAMPLES_TOGETHER):

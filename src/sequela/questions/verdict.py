@@ -1,6 +1,6 @@
 """The verdicts on an order, in the words of tables and files.
 
-This module imports no numerical library, so that commands that need only these words start fast.
+This module imports no numerical library. So commands that need only these words start fast.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ class Verdict(StrEnum):
     CAN_TELL = "the data can tell"
     CANNOT_TELL = "the data cannot tell"
     NOT_CHECKED = "not checked"
-    # The range is clear, but the models of the range do not describe the data.
+    # The range would decide the order, but the models in the range do not describe the data.
     NOT_TRUSTED = "not trusted: the model does not fit"

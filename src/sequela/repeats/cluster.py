@@ -47,7 +47,8 @@ def connect(cluster: str | None, workers: int) -> Iterator[Any]:
         ) from None
     with contextlib.ExitStack() as stack:
         if cluster is None:
-            # Port 0 means any free port. The default is 8787, which another cluster may use.
+            # Port 0 means any free port. The default port is 8787, which another cluster may
+            # already use.
             made = distributed.LocalCluster(
                 n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
             )
@@ -76,7 +77,7 @@ def connect(cluster: str | None, workers: int) -> Iterator[Any]:
 
 
 def _client(distributed: Any, *address: Any, **options: Any) -> Any:
-    """Return a client; retry once if the first attempt was too slow.
+    """Return a client. If the first attempt was too slow, try once more.
 
     Distributed raises an AssertionError if its event loop has not started within ten seconds.
     """
@@ -91,7 +92,7 @@ def _ignore_interrupts() -> None:
 
 
 def _close(client: Any) -> None:
-    """Close the connection. Log nothing if it is lost, because our own error reports this."""
+    """Close the connection. If it is lost, log nothing here, because our own error reports this."""
     log = logging.getLogger("distributed.client")
     level = log.level
     if client.status != "running":
@@ -105,8 +106,9 @@ def _close(client: Any) -> None:
 def prepare_hosts(client: Any, work: Work) -> None:
     """Check the workers of a cluster, and call the warm-up of the plan once on each machine.
 
-    A worker with another version of sequela is an error, because its results could differ. If the
-    workers of a machine have more threads than the machine has cores, a warning is logged.
+    If a worker has another version of sequela, an error is raised, because its results could
+    differ. If the workers of a machine have more threads than the machine has cores, a warning is
+    logged.
     """
     found = client.run(_describe, on_error="return")
     hosts: dict[str, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
@@ -154,10 +156,10 @@ def _describe() -> dict[str, Any]:
 
 
 def elsewhere(addresses: Iterable[str], avoid: set[str]) -> list[str]:
-    """Return the workers on machines without a worker in `avoid`.
+    """Return the workers on machines that run none of the workers in `avoid`.
 
-    If there are none, return all workers that are not in `avoid`. If all workers in `avoid` are
-    gone, return an empty list, which means any worker.
+    If there are no such workers, return all workers that are not in `avoid`. If no worker in
+    `avoid` exists any more, return an empty list, which means that any worker may be used.
 
     Examples
     --------
@@ -178,11 +180,10 @@ def elsewhere(addresses: Iterable[str], avoid: set[str]) -> list[str]:
 
 
 def cluster_parallel(client: Any, only: list[str]) -> Any:
-    """Return joblib's Parallel for a cluster.
+    """Return a `joblib.Parallel` for a cluster.
 
-    It runs tasks only on the workers in `only`, or on any worker if `only` is empty.
-
-    All tasks are submitted at once, so that workers that join later get work too.
+    The tasks run only on the workers in `only`, or on any worker if `only` is empty. All tasks are
+    submitted at once, so that workers that join the cluster later also get tasks.
     """
     import joblib
 
@@ -199,12 +200,13 @@ def _backend() -> type[Any]:
 
     class Backend(base):  # type: ignore[misc]
         def effective_n_jobs(self, n_jobs: int) -> int:
-            # With a single core in the cluster, joblib would run everything in this process.
+            # If the cluster has a single core, joblib would otherwise run everything in this
+            # process.
             return max(2, int(super().effective_n_jobs(n_jobs)))
 
         def submit(self, func: Any, callback: Any = None) -> Any:
-            # If the workers of a task die repeatedly, Dask gives the task up, but joblib waits for
-            # it forever. Therefore report such a task as a failed repeat.
+            # If the workers of a task die repeatedly, Dask stops trying, but joblib would wait for
+            # the task forever. Therefore report such a task as a failed repeat.
             future = super().submit(func, callback)
             index = func.items[0][1][1]
 
@@ -227,7 +229,7 @@ def watching(client: Any, parallel: Any, only: list[str]) -> Iterator[None]:
 
     There are two such cases. In the first, the connection to the scheduler is lost. The client then
     cancels its tasks. joblib usually notices this, but a task that is submitted at that moment
-    never gets an answer. In the second case, all workers in `only` are gone. In both cases the
+    never gets an answer. In the second case, no worker in `only` exists any more. In both cases the
     timeout of joblib is set to 0. joblib checks its timeout repeatedly, so the wait ends with an
     error.
     """

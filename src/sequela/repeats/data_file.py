@@ -29,7 +29,7 @@ class _Labels:
 
 
 def keep_data(data: Dataset, folder: Path) -> None:
-    """Write the samples to a folder; if they are there already, check that they are the same."""
+    """Write the samples to a folder. If samples are there already, check that they are the same."""
     path = folder / DATA_NAME
     if path.exists():
         read_data(str(path), fingerprint(data))
@@ -50,7 +50,8 @@ def keep_data(data: Dataset, folder: Path) -> None:
         np.savez_compressed(file, **content)
 
 
-# A worker runs many repeats of one plan. Its threads share the samples that one of them has read.
+# A worker runs many repeats of one plan. One of its threads reads the samples, and all threads use
+# them.
 @lru_cache(maxsize=2)
 def read_data(path: str, digest: str) -> Dataset:
     """Return the samples in a file; raise an error if their checksum is not `digest`."""
@@ -87,6 +88,6 @@ def read_data(path: str, digest: str) -> Dataset:
     if fingerprint(data) != digest:
         raise InputError(
             f"the samples in {path!r} are not those of the plan (their checksum differs); give "
-            "the data that the folder was started with, or choose another folder"
+            "the data with which the plan was started, or choose another folder"
         )
     return data

@@ -1,4 +1,4 @@
-"""The error that is raised if some repeats of a run could not be done."""
+"""The error that is raised if some repeats of a run could not be completed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["RepeatsError"]
 
 
 class RepeatsError(SequelaError, RuntimeError):
-    """Some repeats of a run could not be done.
+    """Some repeats of a run could not be completed.
 
-    The other repeats are recorded. A new run does only the missing repeats.
+    All other repeats are recorded. A new run computes only the missing repeats.
 
     Attributes
     ----------

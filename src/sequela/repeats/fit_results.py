@@ -45,7 +45,7 @@ def fit_table(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.Da
     folder : path
         The folder in which the plan was run.
     partial : bool
-        Whether missing repeats may be left out; otherwise they are an error.
+        Whether missing repeats may be left out. If False, a missing repeat is an error.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def fit_table(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.Da
 
 
 def models(folder: str | os.PathLike[str], *, partial: bool = False) -> dict[int, Model]:
-    """Return a dictionary from the number of each repeat of a plan of `plan_fits` to its model.
+    """Return the models of a plan of `plan_fits`, as a dictionary by the numbers of the repeats.
 
     The metadata of a model are the seed and the case of its fit, "objective", "kkt_residual" and
     "converged".
@@ -184,16 +184,17 @@ def summarise(
     level : float
         The share of the fits whose effect lies between "lower" and "upper".
     partial : bool
-        Whether missing repeats may be left out; otherwise they are an error.
+        Whether missing repeats may be left out. If False, a missing repeat is an error.
 
     Returns
     -------
     DataFrame
-        "penalty" and "items" if they vary, then "from", "to", "share", "median", "lower", "upper"
-        and "fits". "fits" is the number of fits that have both items; other fits are ignored.
-        "share" is the share of these fits in which the interaction is not zero. "median", "lower"
-        and "upper" are quantiles of its values in these fits, zeros included. Interactions that no
-        fit found are left out. The interactions that were found most often come first.
+        The columns are "penalty" and "items" (only if they vary), "from", "to", "share", "median",
+        "lower", "upper" and "fits". "fits" is the number of fits that have both items; other fits
+        are ignored. "share" is the share of these fits in which the interaction is not zero.
+        "median", "lower" and "upper" are quantiles of its values in these fits, zeros included.
+        Interactions that no fit found are left out. The interactions that were found most often
+        come first.
 
     Examples
     --------
@@ -228,7 +229,8 @@ def _stability(
     tail = (1.0 - level) / 2.0
     rows = []
     for i in range(data.n_items):
-        # Use one row of theta at a time, because memory may be too small for all rows of all fits.
+        # Handle one row of theta at a time, because the rows of all fits together may not fit into
+        # memory.
         values = np.full((len(fits), data.n_items), np.nan)
         for at, (places, theta) in enumerate(fits):
             mine = np.flatnonzero(places == i)

@@ -26,7 +26,8 @@ __all__ = ["TASK", "WARM_UP", "QuietFit", "item_places", "learn", "warm_up"]
 
 TASK = "sequela.repeats.fit_task:learn"
 WARM_UP = "sequela.repeats.fit_task:warm_up"
-# This budget is too small for an exact evaluation of a set of three items, so sets are sampled.
+# With this budget, not even a set of three items is evaluated exactly, so all larger sets are
+# sampled.
 _NOTHING_EXACT = Budget(work=40.0)
 
 
@@ -54,17 +55,20 @@ class FitCase:
     penalty : float
         The penalty.
     items : int or None
-        How many items the fit uses; None for all items.
+        Number of items that the fit uses; None means all items.
     subset : int or None
-        Which random subset of this many items, counted from 0; None for the most frequent items.
+        The number of the random subset of this many items, counted from 0. None means the most
+        frequent items.
     bootstrap : int or None
-        Which bootstrap, counted from 0; None for the samples themselves.
+        The number of the bootstrap, counted from 0. None means that the fit uses the samples
+        themselves.
     fold : int or None
-        Which fold is held out, counted from 0; None if no fold is held out.
+        The number of the fold that is held out, counted from 0. None means that no fold is held
+        out.
     folds : int
-        How many folds there are.
+        Number of folds.
     start : int or None
-        Which random start, counted from 0. Starts differ by their seeds.
+        The number of the random start, counted from 0. Starts differ in their seeds.
     """
 
     penalty: float
@@ -87,8 +91,8 @@ def learn(
 ) -> dict[str, Any]:
     """Run one fit of a plan of `plan_fits`; return its results as plain values.
 
-    `which` contains the fields of a `FitCase`. Of theta, only the nonzero entries are returned.
-    Their rows and columns are positions of items in `data`.
+    `which` contains the fields of a `FitCase`. The result contains only the nonzero entries of
+    theta. Their rows and columns are positions of items in `data`.
     """
     case = FitCase(**which)
     places = item_places(data, plan_seed, case.items, case.subset)

@@ -66,12 +66,12 @@ class PlanKeywords(RepeatsKeywords, FitKeywords, total=False):
 
 @dataclass(frozen=True)
 class Repeats:
-    """The kinds of variation in a plan of fits. If there are several, all combinations are fitted.
+    """The kinds of variation in a plan of fits. If there are several kinds, they are combined.
 
     Parameters
     ----------
     seeds : int
-        Number of random starts; 0 for no variation of the start.
+        Number of random starts; 0 means that the start does not vary.
     bootstraps : int
         Number of bootstraps.
     folds : int
@@ -81,7 +81,8 @@ class Repeats:
     item_subsets : sequence of int or None
         The sizes of the subsets of items.
     random_subsets : int
-        Number of random subsets of each size; 0 takes the most frequent items.
+        Number of random subsets of each size; 0 means that the most frequent items are used
+        instead.
 
     Examples
     --------
@@ -133,7 +134,7 @@ class Repeats:
             )
 
     def cases(self, data: Dataset, penalties: Sequence[float]) -> list[dict[str, Any]]:
-        """Return one case per fit. The cases of one subset of items follow each other.
+        """Return one case per fit. All cases with the same subset of items are adjacent.
 
         Parameters
         ----------
@@ -181,8 +182,8 @@ def plan_fits(
 ) -> Plan:
     """Return a plan of fits to variations of the same data, for `run`.
 
-    If several kinds of variation are given, all combinations are fitted: 100 bootstraps at 5
-    penalties are 500 fits.
+    If several kinds of variation are given, a fit is made for every combination. For example, 100
+    bootstraps and 5 penalties give 500 fits.
 
     Parameters
     ----------
@@ -191,7 +192,8 @@ def plan_fits(
     seed : int
         The seed from which all random numbers are derived.
     orders : list of labels or None
-        Items. Each fit also records P(a before b) for every pair of them; see `order_matrix`.
+        Items. Each fit also records P(a before b) for every pair of these items. See
+        `order_matrix`.
     times : array or None
         Observation times, as in `SetChain.fit`.
     **options
@@ -201,18 +203,18 @@ def plan_fits(
             Number of fits to the same samples from random starts, each with its own seed. (All
             other fits start at the model without interactions, unless ``independent_start=False``.)
         bootstraps : int
-            Number of bootstraps. Each bootstrap is a fit to samples drawn with replacement, as many
-            as the data have.
+            Number of bootstraps. Each bootstrap is a fit to samples that are drawn from the data
+            with replacement. Their number is the number of samples in the data.
         folds : int
             Number of folds. Each fit leaves one fold out and records the log-likelihood of the
             samples in this fold. Cannot be combined with `bootstraps`.
         penalties : sequence of float or None
-            Fit with each of these penalties. Default: only with `penalty`.
+            Make fits with each of these penalties. Default: only with `penalty`.
         item_subsets : sequence of int or None
             Fit to subsets of the items. These are the sizes of the subsets.
         random_subsets : int
-            Number of random subsets of each size in `item_subsets`. Default: 0, which takes the
-            most frequent items.
+            Number of random subsets of each size in `item_subsets`. With the default, 0, a subset
+            of size N consists of the N most frequent items.
         penalty, solver, n_starts, start_widths, independent_start, max_iter, tol
             As in `SetChain`.
         observation, budget, chains

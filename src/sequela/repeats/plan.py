@@ -1,4 +1,4 @@
-"""A plan of repeats: a function and the cases to call it with. Each case has its own seed."""
+"""A plan of repeats: a function, and the cases for which it is called. Each case has a seed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GIVEN = ("seed", "data")
 
 @dataclass(frozen=True)
 class Plan:
-    """A function and the cases to call it with.
+    """A function and the cases for which it is called.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Plan:
         return len(self.cases)
 
     def seed_of(self, index: int) -> int:
-        """Return the seed of one repeat, which depends only on the plan's seed and the index."""
+        """Return the seed of one repeat, which depends only on the plan's seed and on the index."""
         words = np.random.SeedSequence(self.seed, spawn_key=(index,)).generate_state(2, np.uint32)
         return int(words[0]) << 31 ^ int(words[1])
 
@@ -105,7 +105,8 @@ class Plan:
 
     @cached_property
     def _digest(self) -> str:
-        # Cached, because every record contains it, and there may be many cases and samples.
+        # The checksum is stored, because every record contains it, and there may be many cases and
+        # samples.
         parts: list[Any] = [self.task, self.seed, list(self.cases)]
         if self.common or self.data is not None:
             parts += [self.common, None if self.data is None else fingerprint(self.data)]

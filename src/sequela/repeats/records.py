@@ -42,7 +42,7 @@ __all__ = [
 _PLAN_NAME = "plan.json"
 _FORMAT = "sequela repeats"
 _VERSION = 1
-# The names of files that jobs write to the folder, and of their temporary files.
+# Matches the names of the files that jobs write to the folder, and of their temporary files.
 _OURS = re.compile(rf"\.?({re.escape(_PLAN_NAME)}|{re.escape(DATA_NAME)}|\d{{6,}}\.json)(\..*)?")
 
 
@@ -218,7 +218,7 @@ def write_record(folder: Path, plan: Plan, index: int, result: str, seconds: flo
 
 
 def missing(plan: Plan, folder: str | os.PathLike[str]) -> list[int]:
-    """Return the numbers of the repeats of a plan that are not done yet."""
+    """Return the numbers of the repeats of a plan that have no record yet."""
     place = Path(folder)
     return [index for index in range(len(plan)) if not record_path(place, index).exists()]
 

@@ -60,8 +60,8 @@ def run(
     plan : Plan
         The plan to run.
     folder : path
-        The folder for the records. The record of a repeat is written when the repeat ends. Repeats
-        that have a record are not run again.
+        The folder for the records. The record of a repeat is written when the repeat ends. If a
+        repeat already has a record, it is not run again.
     backend : {"threads", "processes", "dask"}
         Where repeats run; "dask" needs ``pip install "sequela[cluster]"``.
     workers : int or None
@@ -72,8 +72,8 @@ def run(
         scheduler on this machine. If the plan has data, all workers must be able to read the
         folder.
     share : (index, of) or None
-        Run only every `of`-th repeat, starting at `index`, as one task of a job array. The tasks of
-        the array may run at the same time, with the same folder.
+        (index, of): run only every `of`-th repeat, beginning with the repeat `index`, as one task
+        of a job array. The tasks of the array may run at the same time, with the same folder.
 
     Returns
     -------
@@ -83,8 +83,8 @@ def run(
     Raises
     ------
     RepeatsError
-        If repeats failed twice, or the workers died or were lost. The other repeats are recorded.
-        When `run` is called again, it does only the missing repeats.
+        If repeats failed twice, or if workers died or were lost. The records of all other repeats
+        are kept. If `run` is called again, it runs only the missing repeats.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def run(
     """
     count = _check(backend, workers, cluster)
     mine = _share(plan, share)
-    plan.function()  # a wrong task raises its error here, and not on every worker
+    plan.function()  # if the task does not exist, raise the error here and not on every worker
     place = open_folder(plan, folder)
     todo = [index for index in missing(plan, place) if index in mine]
     if todo:
@@ -131,7 +131,7 @@ def _share(plan: Plan, share: tuple[int, int] | None) -> range:
 
 @dataclass
 class _Pool:
-    """The threads, processes or cluster on which repeats run; makes a Parallel of joblib."""
+    """Where repeats run: threads, processes or a cluster. `parallel` yields a joblib.Parallel."""
 
     backend: str
     workers: int
@@ -154,7 +154,7 @@ class _Pool:
         )  # fmt: skip
 
     def elsewhere(self, failures: dict[int, Done]) -> list[str]:
-        """Return the workers that should run failed repeats again; an empty list means any."""
+        """Return the workers that should retry failed repeats; an empty list means any worker."""
         if self.client is not None and failures:
             with contextlib.suppress(OSError):  # a lost scheduler is reported later
                 return elsewhere(self.client.nthreads(), {d.where for d in failures.values()})
@@ -180,8 +180,8 @@ def _pool(backend: str, workers: int, cluster: str | None, work: Work) -> Iterat
 class _Outcome:
     """What went wrong in an attempt to run repeats.
 
-    `failures` are the repeats that failed. `collapse` is the error message if worker processes
-    died. `abandoned` is True if the chosen workers of a cluster are gone.
+    `failures` are the repeats that failed. If worker processes died, `collapse` is the error
+    message. `abandoned` is True if the chosen workers of a cluster no longer exist.
     """
 
     failures: dict[int, Done] = field(default_factory=dict)
@@ -206,8 +206,8 @@ def _try(plan: Plan, place: Path, todo: list[int], work: Work, pool: _Pool) -> N
             return
         only = pool.elsewhere(outcome.failures)
         if outcome.collapse:
-            # A repeat that killed its worker is among the first unfinished repeats. Run these last,
-            # so that all other repeats are done before a worker dies again.
+            # A repeat that killed its worker is among the first repeats without a record. Run these
+            # repeats last, so that all other repeats are done before a worker dies again.
             suspects = 2 * pool.workers
             todo = todo[suspects:] + todo[:suspects]
     raise _error(plan, place, sorted(todo), outcome)

@@ -1,4 +1,4 @@
-"""Run one repeat on a worker, with one thread; results and errors are returned as text."""
+"""Run one repeat on a worker, with one thread. Results and errors are returned as text."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ __all__ = ["Done", "Work", "do", "end_with", "make_ready", "where"]
 
 @dataclass(frozen=True)
 class Work:
-    """The part of a plan that all repeats share. It is small, as it is sent with every repeat.
+    """The part of a plan that all repeats share. It is small, because it is sent with every repeat.
 
-    `data` is the path and the checksum of the samples. `parent` is the process id of the parent.
+    `data` is the path and the checksum of the samples. `parent` is the id of the parent process.
     """
 
     task: str
@@ -89,13 +89,14 @@ _BETWEEN_LOOKS = 1.0  # seconds
 
 
 def end_with(parent: int) -> None:
-    """End this process when its parent ends, so that workers of a killed run do not continue.
+    """End this process when its parent process ends, because nobody would use further results.
 
-    This is for processes on this machine. Workers of a cluster have their own supervisor.
+    This is for processes on this machine. In a cluster, Dask ends the workers.
     """
 
     def watch() -> None:
-        # When its parent ends, a process gets another parent, perhaps before this thread starts.
+        # When the parent ends, the operating system gives this process another parent. This may
+        # happen even before this thread starts.
         while os.getppid() == parent:
             time.sleep(_BETWEEN_LOOKS)
         os._exit(1)
@@ -104,7 +105,7 @@ def end_with(parent: int) -> None:
 
 
 def make_ready(work: Work) -> None:
-    """Call the warm-up of a plan; this is done before repeats start on a machine."""
+    """Call the warm-up of a plan, before the repeats start on a machine."""
     if work.warm_up is not None:
         find_function(work.warm_up)(**work.arguments())
 

@@ -1,4 +1,4 @@
-"""The Python functions behind the commands: fits that write a folder, repeats, demos, tables.
+"""The Python functions behind the commands: fits that write a folder, repeats, reports, demos.
 
 `run_fit` is ``sequela fit``: it reads a table, learns a model, and writes a folder with the model,
 tables, figures and a ``run.json``. `repeat_run` repeats the fit bit for bit. Names are declared in

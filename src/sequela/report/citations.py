@@ -54,7 +54,7 @@ REFERENCES: list[dict[str, Any]] = [
 
 
 def citation_texts() -> list[str]:
-    """Return one line per reference.
+    """Return one line of text per reference.
 
     Examples
     --------

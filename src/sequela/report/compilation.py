@@ -35,7 +35,7 @@ class Compilation:
     Attributes
     ----------
     numba_cache : Path or None
-        Folder of the compiled kernels; None if there is no such folder, so nothing was kept.
+        Folder of the compiled kernels. None if there is no such folder; then no kernel was kept.
     cached_kernels : int
         Number of compiled kernels in the folder.
     seconds : float
@@ -55,7 +55,8 @@ class Compilation:
 def compile_kernels() -> Compilation:
     """Compile all numerical kernels now instead of at their first use.
 
-    This starts new processes, so a script must call it under ``if __name__ == "__main__":``.
+    This function starts new processes. A script must therefore call it under ``if __name__ ==
+    "__main__":``.
 
     Examples
     --------
@@ -130,7 +131,7 @@ def use_metropolis() -> None:
 
 
 def use_times_and_sequences() -> None:
-    """Evaluate samples with known times, sequences and posteriors of samples; simulate samples."""
+    """Evaluate samples at known times, sequences, and posteriors of samples; simulate samples."""
     from sequela.likelihood import evaluate, sample_posteriors
     from sequela.likelihood.sequences import sequence_log_likelihood
     from sequela.simulation import simulate
@@ -183,12 +184,12 @@ def use_posterior() -> None:
 
     sets = [[True, True], [True, False]]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # so few draws have not converged
+        warnings.simplefilter("ignore")  # these few draws cannot converge
         draws = posterior(sets, draws=20, random_state=1, n_threads=1)
         plan_study(draws, sets, "0", "1", samples=[0], clocks=[2], studies=2, random_state=1)
 
 
-# The part that takes longest comes first. The last parts also need kernels of other parts.
+# The part that takes longest comes first. The last parts use kernels that other parts compile, too.
 PARTS: tuple[Callable[[], None], ...] = (
     use_posterior,
     use_exact_sets,

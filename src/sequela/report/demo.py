@@ -1,4 +1,4 @@
-"""A demo that needs no file of the user: it fits the built-in samples and computes one order."""
+"""A demo that needs no file of the user: fit the built-in samples and compute one order."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ class Demo:
     first, then : str
         The two alterations.
     learned, true : Estimate
-        The probability that `first` came before `then`, among samples with both: in the learned
-        model, and in the model that the samples were drawn from.
+        The probability that `first` came before `then`, among samples with both. `learned` is the
+        probability in the learned model. `true` is the probability in the model from which the
+        samples were drawn.
     """
 
     fit: FitReport
@@ -90,7 +91,7 @@ def run_demo(
     options = FitRunOptions(penalty=_PENALTY, seed=seed)
     samples = example_path("samples.csv")
     fit = run_fit(samples, folder, options, output=output, execution=execution)
-    # With this copy, users can try the commands that need samples (DATA).
+    # With this copy, users can try the commands that need the samples as DATA.
     shutil.copyfile(samples, fit.folder / _SAMPLES)
     fit = replace(fit, files=tuple(sorted((*fit.files, _SAMPLES))))
     true = Model.from_csv(example_path("theta.csv"))

@@ -1,4 +1,4 @@
-"""Fits with effects on the observation: their options, and the orders that data cannot tell."""
+"""Fits with effects on the observation: options, and orders that the data cannot tell."""
 
 from __future__ import annotations
 
@@ -31,25 +31,28 @@ __all__ = [
     "usable_family",
 ]
 
-# The values of `FitRunOptions.observation` with which effects on the observation are learned, and
-# the kind of penalty that each value means.
+# The values of `FitRunOptions.observation` with which a fit learns effects on the observation, and
+# the kind of penalty that each value stands for.
 EFFECTS: dict[str | None, PenaltyKind] = {
     ObservationEffects.kind: "symmetric",
     f"{ObservationEffects.kind}:l1": "l1",
 }
 _UNDETERMINED = (
-    "the data cannot distinguish effects on the observation from other interactions: for any such "
+    "the data cannot distinguish effects on the observation from other interactions: for "
+    "every model with such "
     "effects there is a model without them that gives every set the same probability. Only the "
     "penalty chooses between these models, and this choice also determines the orders. "
 )
 _ABOUT_THE_PENALTY: dict[str, str] = {
     "symmetric": "In two cohorts with cell fractions, the orders of a model with effects and the "
-    "symmetric penalty (oMHN of the package mhn) disagreed with the cell fractions (AUC 0.33), and "
-    "the orders of a model without effects agreed with them (AUC 0.70)",
+    "symmetric penalty (oMHN of the package mhn) disagreed with the cell fractions (AUC "
+    "0.33). The orders "
+    "of a model without effects agreed with them (AUC 0.70)",
     "l1": "The L1 penalty of this fit chooses the model with the fewest and weakest interactions",
 }
 _DRAWS = 20_000
-# The pairs of at most this many items are compared, the most frequent ones, as in orders.csv.
+# Orders are compared for all pairs of at most this many items, the most frequent ones, as in
+# orders.csv.
 _ITEMS = 20
 _SHOWN = 3
 
@@ -57,7 +60,7 @@ _SHOWN = 3
 def plain_words(model: Model) -> str:
     """Return a text that says what the data cannot tell about a model with effects.
 
-    These are effects of items on the observation.
+    Here, effects are effects of items on the observation.
 
     Examples
     --------
@@ -84,7 +87,7 @@ def check_effects_options(options: FitRunOptions, execution: Execution) -> None:
     if refused is not None:
         raise InputError(
             f"a fit with effects on the observation does not support {argument(refused)} yet; "
-            "leave it out, or learn a model without effects"
+            "do not use this option, or learn a model without effects"
         )
 
 
@@ -106,8 +109,8 @@ def usable_family(
 ) -> tuple[Observation | str, ...]:
     """Return the kinds of observation that are compared for the family in the options.
 
-    Effects on the observation are left out if they cannot be learned: with some options, or if
-    samples have known times.
+    Effects on the observation cannot be learned together with some options, or if samples have
+    known times. In these cases, they are left out.
 
     Examples
     --------
@@ -150,9 +153,9 @@ def check_observation(options: FitRunOptions, execution: Execution) -> None:
 
 
 def compare_with_plain(model: Model, data: Dataset, threads: int | None) -> tuple[str, ...]:
-    """Return notices on what the data cannot tell, after comparing with a model without effects.
+    """Compare with a model without effects; return notices on what the data cannot tell.
 
-    The first notice is general. The second names orders that the other model reverses.
+    The first notice is general. The second names orders that are reversed in the other model.
 
     Parameters
     ----------
@@ -166,7 +169,7 @@ def compare_with_plain(model: Model, data: Dataset, threads: int | None) -> tupl
     words = plain_words(model)
     seed = model.metadata["seed"]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the plain model serves only for comparison
+        warnings.simplefilter("ignore")  # the model without effects is used only for comparison
         plain = Learner(
             model.metadata["penalty"], random_state=seed, n_threads=threads, progress=False
         ).fit(data)

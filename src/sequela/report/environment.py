@@ -15,7 +15,7 @@ __all__ = ["Environment", "describe_environment"]
 
 @dataclass(frozen=True)
 class Environment:
-    """What the numbers and the duration of a run depend on, in addition to its options.
+    """What the numbers and the duration of a run depend on, apart from its options.
 
     Attributes
     ----------
@@ -54,7 +54,8 @@ def describe_environment() -> Environment:
     from sequela.kernels.lattice import evaluate_block
     from sequela.support.threads import resolve_threads
 
-    # Numba keeps compiled code next to the source, or in another folder if that one is read-only.
+    # Numba keeps compiled code next to the source. If that folder is read-only, it uses another
+    # folder.
     found = evaluate_block.stats.cache_path
     folder = None if found is None else Path(found)
     return Environment(

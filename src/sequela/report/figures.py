@@ -21,17 +21,17 @@ __all__ = ["FIGURES", "FigureOptions", "draw_figure", "needs_data"]
 # The kinds of figures, and what each of them shows.
 FIGURES = {
     "theta": "base rates and interactions as a heat map",
-    "interactions": "the strongest interactions as a graph",
-    "orders": "which item comes before which",
+    "interactions": "the strongest interactions as arrows between items",
+    "orders": "for each pair of items, the probability that one comes before the other",
     "tree": "the most likely orders of the samples as a radial tree",
     "paths": "the most common beginnings of the orders",
     "positions": "arrival time of each item, with 90% bands",
     "times": "densities of the times of single samples",
     "timeline": "samples sorted by time, with the arrivals of their items",
-    "frequencies": "frequencies of items, observed against expected",
-    "co-occurrence": "frequencies of pairs, observed against expected",
-    "sizes": "set sizes, observed against expected",
-    "clock": "how precisely the time is known, against the number of items",
+    "frequencies": "frequencies of items: observed, and expected by the model",
+    "co-occurrence": "frequencies of pairs: observed, and expected by the model",
+    "sizes": "set sizes: observed, and expected by the model",
+    "clock": "how precisely the time is known, for 0, 1, 2, ... items",
 }
 _OF_SAMPLES = {"tree", "paths", "times", "timeline", "frequencies", "co-occurrence", "sizes"}
 _SHOWN_SAMPLES = 5
@@ -44,9 +44,9 @@ class FigureOptions:
     Attributes
     ----------
     items : tuple of str or None
-        Items of "orders", "tree", "paths" and "positions"; None takes the most frequent ones.
+        Items of "orders", "tree", "paths" and "positions". None means the most frequent items.
     samples : tuple of str or None
-        Samples of "times", by id; None takes the first ones.
+        Samples of "times", by id. None means the first samples.
     max_items : int
         Maximum number of items or interactions that the figure shows.
     seed : int
@@ -99,7 +99,7 @@ def draw_figure(
     data : Dataset or None
         Samples; some kinds need them.
     options : FigureOptions or None
-        What to show.
+        What to show; None means the defaults of `FigureOptions`.
     ax : Axes or None
         Where to draw; None makes a new figure.
 

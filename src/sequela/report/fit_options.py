@@ -34,17 +34,17 @@ class FitRunOptions:
     cv : bool
         Choose the penalty by cross-validation.
     starts : int or None
-        Number of starts; all but the first are random. None means 5 starts, or 3 or 1 if they are
-        predicted to take long.
+        Number of starts; all but the first are random. None means 5 starts, but 3 or 1 if more
+        starts are predicted to take long.
     check : bool
-        Check which orders the data allow (`sequela.questions.order_ranges`); if the check finds a
-        better model, that model is the result.
+        Check which orders the data allow (`sequela.questions.order_ranges`). If the check finds a
+        better model, this model is the result of the fit.
     observation : str or None
         The distribution of the observation times: "exponential" (None), "gamma:SHAPE" or
         "heavy:SHAPE", see `sequela.Gamma` and `sequela.HeavyTailed`. With "gamma", "heavy" or
         "any", the shape is chosen by held-out likelihood
         (`sequela.learning.compare_observations`). With "effects" and "effects:l1", items change the
-        rate of the observation (`sequela.learning.fit_observation_effects`). "effects" uses the
+        rate of the observation (`sequela.learning.fit_observation_effects`): "effects" uses the
         symmetric penalty, and "effects:l1" uses the L1 penalty. "any" may also choose "effects:l1".
     times : str or None
         The column with observation times.
@@ -120,8 +120,8 @@ class FitRunOptions:
     def from_json(cls, options: Mapping[str, Any]) -> FitRunOptions:
         """Return the options that `to_json` or an older version wrote.
 
-        If "starts" or "check" is missing, an older version wrote the options: it had one start and
-        no check. All other missing options get their defaults.
+        If "starts" or "check" is missing, the options were written by an older version, which used
+        one start and no check. All other missing options get their defaults.
 
         Examples
         --------
@@ -137,7 +137,7 @@ class FitRunOptions:
         if unknown:
             raise InputError(
                 f"the run has the option {unknown[0]!r}, which this version of sequela does not "
-                "know; repeat the run with the version that run.json names"
+                "know; repeat the run with the version of sequela that run.json names"
             )
         place = Place("run.json", "Restore it from a copy, or make the run again", "options")
         return read_fields(cls, {"starts": 1, "check": False, **options}, place)
@@ -154,9 +154,10 @@ class OutputOptions:
     force : bool
         Replace a folder that an earlier run made.
     table_seconds : float
-        Maximum predicted CPU time, in seconds, of the pseudo-times, and also of the arrival times
-        in the timeline. If exact answers would take longer, or would need more than 400 MB per
-        thread, orders are drawn for the samples with the largest cost, and a notice says so.
+        Maximum predicted CPU time in seconds. It applies to the pseudo-times, and separately to the
+        arrival times in the timeline. If exact answers would take longer, or would need more than
+        400 MB per thread, orders are drawn for the samples with the largest cost. A notice then
+        says so.
 
     Examples
     --------

@@ -61,7 +61,7 @@ _STARTS = ((5, 50.0), (3, 100.0))
 
 @dataclass(frozen=True)
 class FitResult:
-    """The numbers of a fit, which a repetition must reproduce.
+    """The numbers of a fit, which must be the same if the fit is repeated.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class FitResult:
     converged : bool
         Whether the best start ended at an optimum.
     interactions, optima : int
-        Number of interactions of the model, and number of distinct optima of the starts.
+        Number of interactions of the model, and number of different optima at which starts ended.
     penalty : float
         The given penalty, or the one chosen by cross-validation.
     theta_sha256 : str
@@ -132,7 +132,7 @@ class FitReport:
     notices : tuple of str
         The warnings of the fit, each once; they are not raised as Python warnings.
     same_as_repeated : bool or None
-        For a repetition: whether theta has the same bits as in the repeated run.
+        If the fit repeats an earlier run: whether theta has the same bits as in that run.
     """
 
     folder: Path
@@ -200,11 +200,11 @@ def run_fit(
     """Read a table, learn a model from it, and write all results to one folder.
 
     This is what ``sequela fit`` does. The folder contains the model, tables of interactions,
-    orders, pseudo-times and frequencies, figures, ``report.html`` that shows all of it, and a
+    orders, pseudo-times and frequencies, figures, a ``report.html`` that shows all of these, and a
     ``run.json`` from which `repeat_run` repeats the fit. By default, the fit also checks which
     orders the data allow (`questions.order_ranges`). During the run, the folder is called
-    FOLDER.incomplete. The model is written first: if a later file cannot be written, or the process
-    is killed, the model is in that folder.
+    FOLDER.incomplete. The model is written first. So if a later file cannot be written, or the
+    process is killed, the model is in that folder.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def run_fit(
     folder : path
         The folder to make.
     options : FitRunOptions or None
-        The options that the numbers depend on.
+        The options that the numbers depend on; None means the defaults.
     output : OutputOptions or None
         Figures, and whether an earlier folder is replaced.
     execution : Execution or None
@@ -371,9 +371,9 @@ def was_interrupted(learner: Learner) -> bool:
 def _is_resumed(
     folder: str | os.PathLike[str], table: Path, options: FitRunOptions, execution: Execution
 ) -> bool:
-    """Tell whether a folder was written by the same run, which now continues from its checkpoint.
+    """Tell whether this run wrote a folder before it was stopped, and now continues.
 
-    A run that was stopped may have written its folder already.
+    A stopped run may have written its folder already. It continues from its checkpoint.
     """
     checkpoint = execution.checkpoint
     if checkpoint is None or not is_file(checkpoint) or not is_file(table):
@@ -388,7 +388,7 @@ def _is_resumed(
 
 
 def _default_starts(data: Dataset, options: FitRunOptions) -> int:
-    """Return 5, 3 or 1, depending on the predicted time, which is the same on every machine."""
+    """Return 5, 3 or 1, depending on a predicted time that is the same on all machines."""
     if options.solver == "adagrad" or options.observation in EFFECTS:
         return 1
     plan = Plan(data, DistinctSamples.of(data, partial=True), "auto", Budget())
@@ -414,7 +414,7 @@ def _check_orders(
         more += [str(w.message) for w in caught]
         more.append(
             f"the check of the orders found a model that is better by {check.gain:.2g} nats than "
-            "the best of the starts; the better model is the result"
+            "the best model of the starts; the better model is the result"
         )
     left = int((~check.table["checked"]).sum())
     if left:
@@ -430,7 +430,7 @@ def _check_orders(
         )
         more.append(
             f"the fit checked the orders of {len(check.table) - left} of the {len(check.table)} "
-            "pairs of items that interact, those with the strongest interactions first. The other "
+            "pairs of items that interact, beginning with the strongest interactions. The other "
             f"{left} were not checked, because {why}. To check them, {how}"
         )
     return check, tuple(dict.fromkeys(more))
@@ -439,7 +439,7 @@ def _check_orders(
 def _choose_observation(
     data: Dataset, options: FitRunOptions, execution: Execution
 ) -> tuple[ObservationComparison | None, FitRunOptions]:
-    """Choose the observation from the data if only a family is given; return the new options."""
+    """Choose the observation by the data if the options name only its kind; return new options."""
     if options.observation not in FAMILIES or options.observation == "exponential":
         return None, options
     if execution.announce is not None:
@@ -476,7 +476,7 @@ def _learn(
             "checkpoint": execution.checkpoint,
             "progress": execution.progress,
         }
-        # SetChain itself would load scikit-learn, which takes longer than a small fit.
+        # The class SetChain would import scikit-learn, which takes longer than a small fit.
         learner = _cross_validated(shared) if options.cv else Learner(options.penalty, **shared)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -2,9 +2,9 @@
 
 The script and the style of the page are built in advance and come with the package. Their sources
 are in the folder ``page`` of the repository. The data are JSON inside the page. Labels are
-untrusted text: the JSON is escaped, so that a label cannot end the script element, and the page
-shows labels as text nodes. The content security policy contains the checksums of this script and
-this style, and allows no others.
+untrusted text. Therefore the JSON is escaped, so that a label cannot end the script element, and
+the page shows labels as text nodes. The content security policy contains the checksums of this
+script and this style. The browser then refuses all other scripts and styles.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class Report:
             file.write(self.to_html().encode())
 
     def _repr_html_(self) -> str:
-        # The page is shown in a frame, so that its style and policy do not affect the notebook.
+        # Show the page in a frame, so that its style and its security policy do not affect the
+        # notebook.
         page = html.escape(self.to_html(), quote=True)
         return (
             f'<iframe srcdoc="{page}" width="100%" height="{_NOTEBOOK_HEIGHT}" '
@@ -84,12 +85,12 @@ def make_report(
 ) -> Report:
     """Make a report of a model, with the samples that it was learned from if they are given.
 
-    For the folder of a run use `write_report`, which includes all tables in the folder.
+    For the folder of a run use `write_report`, which also uses all tables in the folder.
 
     Parameters
     ----------
     model : Model, fitted SetChain, theta, or Posterior
-        The model, or the posterior with all plausible models.
+        The model, or a posterior, which represents all plausible models.
     data : Dataset, DataFrame, array, list of sets or None
         The samples.
     title : str
@@ -169,7 +170,7 @@ def render_page(payload: dict[str, Any]) -> str:
 
 
 def _json(payload: dict[str, Any]) -> str:
-    """Return JSON in ASCII, escaped so that no text can end a script element or begin a comment."""
+    """Return JSON in ASCII in which no text can end a script element or begin a comment."""
     text = json.dumps(payload, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 __all__ = ["ComparedCohort", "comparison_values", "survival_values"]
 
-# Maximum number of items in the comparison: the first ones of the model that both cohorts have.
-# 100 items have 4,950 pairs.
+# Maximum number of items in the comparison. If both cohorts have more items in common, only the
+# first of these are compared, in the order of the model. 100 items have 4,950 pairs.
 _MOST_ITEMS = 100
 _DRAWS = 40_000
 _DRAWS_PER_MODEL = 2_000
 _MAX_MODELS = 40
-_EXACT = 12  # orders of models with more items are simulated
+_EXACT = 12  # if a model has more items, its orders are computed by simulation
 
 
 @dataclass(frozen=True)
 class ComparedCohort:
-    """Another cohort to compare with.
+    """Another cohort, with which the report compares orders.
 
     Attributes
     ----------
     model : Model or Posterior
-        The model that was learned from it.
+        The model that was learned from this cohort.
     name : str
-        Its name in the report.
+        The name of this cohort in the report.
     own_name : str
         The name of the cohort that the report is about.
     """
@@ -60,8 +60,9 @@ def survival_values(
         return None
     if times is None:
         raise InputError(
-            "survival needs the pseudo-times of the samples, and the report has none; give the "
-            "samples (DATA) as well"
+            "survival needs the pseudo-times of the samples, and the report has none; also "
+            "give the "
+            "samples (DATA)"
         )
     risk = times["mean"].copy()
     risk.index = times["sample"] if "sample" in times.columns else times.index
@@ -100,14 +101,15 @@ def _plain(values: Any) -> list[float]:
 def comparison_values(
     comparison: ComparedCohort | None, model: Model | Posterior, how: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """Return the orders of two cohorts, for the items that both have; None without a comparison."""
+    """Return the orders of two cohorts, for the items of both; None if there is no other cohort."""
     if comparison is None:
         return None
     shared = [item for item in model.items if item in set(comparison.model.items)][:_MOST_ITEMS]
     if len(shared) < 2:
         raise InputError(
-            f"this cohort and {comparison.name!r} share {len(shared)} items; expected at least two "
-            "with the same labels"
+            f"this cohort and {comparison.name!r} have {len(shared)} items in common; "
+            "expected at least two "
+            "items with the same labels in both"
         )
     one, other = (_orders(each, shared, how) for each in (model, comparison.model))
     table = compared_orders(one, other)
@@ -125,7 +127,7 @@ def comparison_values(
 def _orders(model: Model | Posterior, items: list[str], how: dict[str, Any]) -> Any:
     from sequela.posteriors.result import Posterior
 
-    # Use the exact method if the model is small, because it is then fast.
+    # If the model is small, use the exact method, which is then fast.
     method: Any = "auto" if len(model.items) <= _EXACT else "simulation"
     if isinstance(model, Posterior):
         most = max(_MAX_MODELS, len(model.draws.scale))

@@ -24,7 +24,7 @@ __all__ = ["model_content", "posterior_content", "posterior_times"]
 # Maximum number of items whose orders are listed: a hundred items have 4,950 pairs.
 _ORDERED_ITEMS = 20
 # Number of draws of a posterior from which the times of samples are computed. It is small because
-# quantiles are slow for models in which all items interact.
+# quantiles of times take long to compute if all items of a model interact.
 _TIME_MODELS = 12
 _QUANTILES = (0.05, 0.95)
 

@@ -154,7 +154,7 @@ def _load(place: Path) -> Model | Posterior:
         found.require_draws()
         return found
     raise InputError(
-        f"{str(place)!r} holds no {MODEL_NAME} and no {POSTERIOR_NAME}; give a folder that "
+        f"{str(place)!r} contains neither {MODEL_NAME} nor {POSTERIOR_NAME}; give a folder that "
         "`sequela fit` or `sequela posterior` made"
     )
 
@@ -219,7 +219,7 @@ def read_run_table(place: Path, name: str) -> pd.DataFrame | None:
         raise InputError(f"{str(path)!r} cannot be read as a table ({error})") from None
     lacking = [column for column in _LABELS.get(name, ()) if column not in frame.columns]
     if lacking or frame.columns.duplicated().any():
-        what = f"no column {lacking[0]!r}" if lacking else "a column twice"
+        what = f"no column {lacking[0]!r}" if lacking else "the same column twice"
         raise InputError(f"{str(path)!r} has {what}; make the run again, or delete the file")
     for column in frame.columns:
         if column in _TEXT:

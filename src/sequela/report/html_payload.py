@@ -46,14 +46,14 @@ VERSION = 1
 
 _ORDER_DRAWS = 100_000  # simulated histories for the order matrix
 _DRAWS = 40_000  # simulated histories for positions and for the goodness of fit
-_LARGEST_SET = 14  # items of the largest set for which the most likely order is computed
-_LARGEST_DENSE = 12  # the same limit for draws of a posterior, whose theta has no zeros
+_LARGEST_SET = 14  # for larger sets, the most likely order is not computed
+_LARGEST_DENSE = 12  # the same limit for the draws of a posterior, in which all items interact
 # For the goodness of fit of a posterior, one data set is simulated from each of this many draws, or
 # from one draw per chain if there are more chains.
 _DATA_SETS = 100
-_MOST_ORDERED = 500  # the order matrix has at most this many items
-_MOST_PAIRS = 400  # at most this many pairs are listed in the goodness of fit, the worst first
-_MOST_PAIRED = 1500  # with more items, the table of all pairs would be too large
+_MOST_ORDERED = 500  # the order matrix contains at most this many items
+_MOST_PAIRS = 400  # the goodness of fit lists at most this many pairs, with the worst fit first
+_MOST_PAIRED = 1500  # if there are more items, a table of all pairs would be too large
 _MOST_NAMES = 500
 _DIGITS = {"evidence": 3, "samples": 0, "effective": 0, "r_hat": 3}
 
@@ -82,7 +82,7 @@ class ReportContent:
     posterior : Posterior or None
         The draws, if the report is about a posterior; `model` is then the mean of theta.
     clinical : DataFrame or None
-        Survival times, from `read_clinical`. To show them, `pseudo_times` must be given, too.
+        Survival times, from `read_clinical`. They are shown only if `pseudo_times` is given, too.
     comparison : ComparedCohort or None
         Another cohort, whose orders are shown next to the orders of this report.
     findings : tuple of dict
@@ -207,8 +207,8 @@ def _verdicts(verdicts: Verdicts, model: Model, data: Dataset | None) -> dict[st
     place = {label: at for at, label in enumerate(model.items)}
     known = table["first"].isin(list(place)) & table["second"].isin(list(place))
     table = table[known]
-    # In the table of a fit, "baseline" says whether the baseline agrees. The page needs the label
-    # of the item that comes first by the baseline.
+    # In the table of a fit, "baseline" says whether the baseline agrees with the order. The page
+    # needs the label of the item that comes first according to the baseline.
     if data is not None and not table["baseline"].isin(list(place)).any():
         table = table.assign(baseline=np.array(baseline_firsts(table, data), dtype=object))
     rows: dict[str, list[Any]] = {
@@ -232,8 +232,8 @@ def _orders(
 ) -> dict[str, Any] | None:
     """Return the upper triangle of the order matrix, in thousandths; None for unknown entries.
 
-    If the table of verdicts has a probability and its standard error for a pair, this probability
-    is used.
+    If the table of verdicts has a probability and its standard error for a pair, the matrix
+    contains this probability.
     """
     model, known = content.model, content.verdicts.table
     if content.posterior is not None:
@@ -286,7 +286,7 @@ def _positions(content: ReportContent, how: dict[str, Any]) -> dict[str, Any]:
 def _samples(content: ReportContent, data: Dataset, how: dict[str, Any]) -> dict[str, Any]:
     model, times, threads = content.model, content.pseudo_times, how["n_threads"]
     if model.observation.constant_rate is None:
-        # Orders of single samples cannot be computed for these observation times.
+        # If observation times are not exponential, orders of single samples cannot be computed.
         return {
             "labels": list(data.samples),
             "sets": [np.flatnonzero(row).tolist() for row in data.select_items(model.items).values],

@@ -1,8 +1,8 @@
 """The parts of a report page about a posterior: averages over its draws, and some of the draws.
 
-The page averages over the draws that it contains, so that its answers about single samples include
-the uncertainty of the model. Draws are stored with 32 bits per number, so the answers are those of
-theta rounded to 32 bits.
+The page averages over the draws that it contains. So its answers about single samples take the
+uncertainty of the model into account. The page stores draws with 32 bits per number, so its answers
+are those for theta rounded to 32 bits.
 """
 
 from __future__ import annotations
@@ -30,21 +30,23 @@ __all__ = [
     "posterior_verdicts", "sample_orders",
 ]  # fmt: skip
 
-# Maximum number of characters of all draws in the page, and maximum and minimum number of draws.
+# Maximum number of characters that all draws may take in the page; maximum and minimum number of
+# draws.
 _MOST_CHARACTERS = 800_000
 _MOST_DRAWS = 100
 _FEWEST_DRAWS = 4
 # Smallest effect that counts as an interaction, as in `Posterior.interactions`.
 _LEAST_EFFECT = 0.5
-# Interactions that are less probable than this are not listed, because nearly all of the n (n - 1)
-# possible interactions occur in some draw.
+# Interactions that are less probable than this are not listed. Otherwise the list would contain
+# nearly all n (n - 1) possible interactions, because nearly all occur in some draw.
 _LEAST_PRESENT = 0.05
 
 
 def page_draws(posterior: Posterior) -> NDArray[np.float32]:
-    """Return draws of theta for a page, the same number from each chain, shape (draws, n, n).
+    """Return draws of theta for a page as an array of shape (draws, n, n).
 
-    If there are many items, there are fewer draws, so that the page stays small.
+    All chains contribute the same number of draws. If there are many items, there are fewer draws,
+    so that the page stays small.
     """
     n, chains = posterior.n_items, len(posterior.draws.scale)
     room = int(_MOST_CHARACTERS / (16 / 3 * max(n, 1) ** 2))
@@ -61,13 +63,13 @@ def encoded_draws(posterior: Posterior) -> dict[str, Any]:
 
 
 def mean_model(posterior: Posterior) -> Model:
-    """Return the model with the mean of all draws of theta: a summary, not a draw."""
+    """Return the model with the mean of all draws of theta. It is a summary, not a draw."""
     theta = posterior.draws.theta.mean(axis=(0, 1))
     return Model(theta, posterior.items, observation=posterior.observation)
 
 
 def posterior_edges(posterior: Posterior) -> dict[str, Any]:
-    """Return interactions that are at least 5% probable, with means, intervals, probabilities."""
+    """Return means, intervals and probabilities of interactions that are at least 5% probable."""
     theta = posterior.theta
     present = (np.abs(theta) >= _LEAST_EFFECT).mean(axis=0)
     np.fill_diagonal(present, 0.0)
@@ -96,7 +98,7 @@ def posterior_edges(posterior: Posterior) -> dict[str, Any]:
 def posterior_orders(posterior: Posterior, samples: int | None) -> dict[str, Any] | None:
     """Return the upper triangle of P(row before column), in thousandths; None where unknown.
 
-    The probabilities are those of the samples that have both items.
+    Each probability is for samples that have both items.
     """
     n = posterior.n_items
     if n < 2:
@@ -131,8 +133,9 @@ def sample_orders(
 ) -> tuple[Sequence[Any], Sequence[Any], int]:
     """Return the most likely order and the arrival times of each sample, under one draw.
 
-    The samples use the draws in turn, so that a tree of all orders shows how much orders vary over
-    the posterior. The third value is the size of the largest set for which orders were computed.
+    The draws are used in turn: each sample uses the next draw. So a tree of all orders shows how
+    much orders vary over the posterior. The third value is the size of the largest set for which
+    orders were computed.
     """
     theta = page_draws(posterior).astype(np.float64)
     used = theta[: min(len(theta), data.n_samples)]

@@ -5,25 +5,27 @@ The table has these columns (`VERDICT_COLUMNS`). All but the first two may be mi
 first, second
     Labels of two items.
 probability
-    Probability that `first` came before `second`, among samples with both: under the model, or the
-    mean over a posterior.
+    Probability that `first` came before `second`, among samples with both. For a fit, it is the
+    probability under the model; for a posterior, the mean over its draws.
 se, observed
-    The Monte Carlo standard error of `probability`, and the probability that both are observed.
+    The Monte Carlo standard error of `probability`, and the probability that both items are
+    observed.
 low, high
     Range of `probability` over all models that explain the data almost equally well (kind "range"),
-    or its 90% interval in a posterior (kind "posterior").
+    or 90% interval of `probability` in a posterior (kind "posterior").
 evidence
     How much better this order fits the data than the opposite order, in nats. For a posterior, it
     is the log odds that `first` usually comes first.
 usually_first
     For a posterior: the probability that `first` comes first in more than half of the samples.
 samples
-    Number of samples that have both.
+    Number of samples that have both items.
 effective, r_hat
     For a posterior: effective number of draws, and R-hat.
 verdict
     "yes", "suggests", "no", "untrusted" or "unchecked", or a verdict in the words that
-    `order_ranges` and `Posterior.orders` use. If the column is missing, the verdict follows from
+    `order_ranges` and `Posterior.orders` use. If the column is missing, the verdict is computed
+    from
     `low` and `high`, or from `evidence`.
 baseline
     The item that comes first according to the baseline, because the samples that contain it are
@@ -73,7 +75,7 @@ _WORDS = {
     Verdict.NOT_TRUSTED.value: "untrusted",
 }  # fmt: skip
 _KINDS = ("none", "evidence", "range", "posterior")
-DECIDED = 2.0  # the data can tell an order if its evidence is above this number of nats
+DECIDED = 2.0  # if the evidence for an order is above this number of nats, the data can tell it
 
 Kind = Literal["none", "evidence", "range", "posterior"]
 
@@ -85,13 +87,14 @@ class Verdicts:
     Attributes
     ----------
     table : DataFrame
-        With columns of `VERDICT_COLUMNS`; only "first" and "second" are needed.
+        Has columns of `VERDICT_COLUMNS`. Only "first" and "second" are required.
     kind : {"none", "evidence", "range", "posterior"}
-        How the certainty was computed; "none" means that it was not computed.
+        How the certainty was computed. "none" means that no certainty was computed.
     notes : tuple of str
         Notes for the reader about the certainty.
     command : str
-        The commands that check pairs and write the report again; empty if none are needed.
+        The commands that check pairs of items and write the report again. Empty if they are not
+        needed.
     fits : bool
         Whether the model describes the data. If not, the verdicts "yes" and "suggests" are replaced
         by "untrusted".
@@ -143,9 +146,9 @@ def _verdicts(table: pd.DataFrame) -> list[str]:
 
 
 def baseline_firsts(table: pd.DataFrame, data: Dataset) -> list[str | None]:
-    """Return, for each pair, the item whose sets are smaller on average.
+    """Return, for each pair, the item whose samples have fewer items on average.
 
-    It is None if the mean sizes are equal, or if no sample has one of the items.
+    The result is None if the mean sizes are equal, or if no sample has one of the items.
 
     Examples
     --------
@@ -180,9 +183,9 @@ def find_verdicts(
     Parameters
     ----------
     orders : DataFrame or None
-        ``orders.csv``: the orders of a fit; its columns "low" and "high", if any, are ranges.
+        ``orders.csv``: the orders of a fit. If it has columns "low" and "high", they are ranges.
     rivals : DataFrame or None
-        ``rivals.csv``, as ``sequela rivals`` writes it.
+        ``rivals.csv``, a table that ``sequela rivals`` wrote.
     folder, source : str
         Names of the folder and of the data, for the command that computes missing evidence.
     ranges : DataFrame or None
@@ -193,7 +196,7 @@ def find_verdicts(
     if rivals is not None and len(rivals):
         table = with_checked(table, rivals)
         notes = (
-            "Evidence and probabilities of the pairs that were checked are from the command "
+            "For the pairs that were checked, evidence and probabilities are from the command "
             "sequela rivals, which may have found a better model than the fit.",
         )
     if ranges is not None:
@@ -220,7 +223,7 @@ def with_checked(
 ) -> pd.DataFrame:
     """Return one table with the checked pairs first, then the other pairs of `orders`.
 
-    If a pair is in both tables, its columns `keep` are taken from `orders`.
+    If both tables have a pair, its values in the columns `keep` are those in `orders`.
 
     Examples
     --------
@@ -241,7 +244,7 @@ def with_checked(
 
 
 def turned_ranges(ranges: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
-    """Return low, high and verdict of each checked pair, for both orders of its items.
+    """Return low, high and verdict of each checked pair, for (a, b) and also for (b, a).
 
     Examples
     --------

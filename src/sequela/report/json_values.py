@@ -13,8 +13,8 @@ __all__ = ["plain_values"]
 def plain_values(value: Any) -> Any:
     """Turn dataclasses into dictionaries, tuples into lists and paths into text, at all levels.
 
-    A field keeps its name, unless its metadata has another name under "json". The metadata are for
-    names such as "from", which Python reserves.
+    A field keeps its name, unless its metadata contains another name under the key "json". This is
+    needed for names such as "from", which cannot be the name of a field in Python.
 
     Examples
     --------

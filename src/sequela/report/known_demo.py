@@ -1,4 +1,4 @@
-"""A demo with samples from a made-up model: the results are compared with the known truth."""
+"""A demo with samples from a small known model: the results are compared with the truth."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
     "run_known_demo",
 ]
 
-# The pair of items whose order is computed; in the example model it is known by construction.
+# The pair of items whose order is computed. Its true order is known, because we made the model.
 _EARLY, _LATE = "first", "second"
 _PENALTY = 0.01
 _STARTS = 4
@@ -45,7 +45,7 @@ _SHOWN = 6
 
 @dataclass(frozen=True)
 class DrawnItem:
-    """An item: how often it was drawn, its base rate, and the factors by which others change it."""
+    """An item: its frequency in the samples, its base rate, and how other items change its rate."""
 
     item: str
     samples: int
@@ -56,7 +56,7 @@ class DrawnItem:
 
 @dataclass(frozen=True)
 class LikelihoodCheck:
-    """Mean log-likelihood per sample, of the true model and of one without interactions."""
+    """Mean log-likelihood per sample, of the true model and of a model without interactions."""
 
     true_model: float
     true_model_se: float
@@ -74,7 +74,7 @@ class SetCounts:
 
 @dataclass(frozen=True)
 class InteractionCheck:
-    """A learned interaction and the true one."""
+    """The learned and the true value of an interaction."""
 
     source: str = field(metadata={"json": "from"})
     target: str = field(metadata={"json": "to"})
@@ -112,7 +112,7 @@ class SampleCheck:
 
 @dataclass(frozen=True)
 class OrderCheck:
-    """Among samples with both items: the expected and the simulated share with the early one first.
+    """How often the early item came first in samples with both: expected and simulated shares.
 
     `looked_at` describes at most two of these samples in detail.
     """
@@ -132,11 +132,11 @@ class KnownDemo:
     Attributes
     ----------
     seed, samples : int
-        Seed and number of the draws.
+        Seed, and number of samples that were drawn.
     items : tuple of DrawnItem
         The items of the model.
     log_likelihood : LikelihoodCheck
-        Log-likelihoods of the true model and of one without interactions.
+        Log-likelihoods of the true model and of a model without interactions.
     sets : SetCounts
         How the sets were evaluated.
     learned : LearnedCheck
@@ -180,7 +180,7 @@ def run_known_demo(samples: int = 1000, *, seed: int = 1) -> KnownDemo:
     """
     theta = example_theta()
     drawn = simulate(theta, samples, random_state=seed)
-    # Without times, because samples with times would be evaluated at these times.
+    # Remove the times, because otherwise the likelihood of each sample would use its known time.
     data = drawn.to_dataset().without_times()
     true = evaluate(theta, data, gradient=False, random_state=seed)
     independent = evaluate(_independent_theta(data), data, gradient=False, random_state=seed)
@@ -203,8 +203,9 @@ def _independent_theta(data: Dataset) -> NDArray[np.float64]:
     """Return the diagonal theta that fits the frequencies.
 
     Without interactions, an item of rate w arrives before the observation (rate 1) with probability
-    f = w / (1 + w), so log w = log(f / (1 - f)). The number of samples with an item, and the number
-    of samples without it, are taken as at least one half, so that no rate is 0 or infinite.
+    f = w / (1 + w), so log w = log(f / (1 - f)). The frequency f is the number of samples with the
+    item divided by the number of all samples. Numbers of samples with or without the item that are
+    below one half are replaced by one half, so that no rate is 0 or infinite.
     """
     n = data.n_samples
     counts = np.clip(data.values.sum(axis=0), 0.5, n - 0.5)

@@ -1,7 +1,7 @@
 """The folder of ``sequela posterior``: draws, tables, ``report.html`` and ``run.json``.
 
-The file of the draws is also the checkpoint: it is written every half minute, and a run that was
-stopped can continue from it.
+The file of the draws is also the checkpoint. It is written every half minute, so that a run that
+was stopped can continue from it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["POSTERIOR_NAME", "PosteriorReport", "PosteriorRunOptions", "run_post
 
 _log = logging.getLogger("sequela")
 _TABLES = ("orders.csv", "interactions.csv")
-# The options that the record of an unfinished run may contain.
+# The options that are recorded in the run.json of an unfinished run.
 _RECORDED = {
     "prior", "most_frequent", "drop", "draws", "most_draws", "chains", "replicas", "warm_up",
     "thin", "jumps", "largest_lattice", "random_state",
@@ -100,7 +100,7 @@ class PosteriorReport:
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values; replace infinity and NaN by None, because JSON cannot hold them.
+    """Replace infinity and NaN by None, because JSON cannot represent them; return the values.
 
     With few draws, R-hat and standard deviations are not finite.
     """
@@ -130,7 +130,7 @@ def run_posterior(
     options : PosteriorRunOptions or None
         Prior, number of items and settings of the sampler.
     proceed : bool
-        Continue the run in the folder. If the run was stopped, finish it. Otherwise add the
+        Continue the run in the folder. If the run was stopped, finish it. If it had ended, add the
         number of draws that the options request.
     force : bool
         Replace the folder of an earlier run.
@@ -175,11 +175,12 @@ def run_posterior(
         return PosteriorReport(found, target)
     _write_tables(found, target)
     if found.interrupted:
-        # Keep the options with which the run began: they determine when a continued run ends.
+        # Keep the options with which the run began: they determine the number of draws at which a
+        # continued run ends.
         replace(begun, result={"interrupted": True}).write(target)
     else:
         _run(found, chosen, about).write(target)
-    # The report is written last. If it is missing, the run was stopped (`_is_finished`).
+    # The report is written last. If it is missing, the run was stopped (see `_is_finished`).
     write_report(target, imported.data, execution=execution)
     return PosteriorReport(found, target)
 
@@ -213,7 +214,7 @@ def _recorded_options(run: Run, folder: Path, options: PosteriorRunOptions) -> P
     stored = dict(run.options)
     unknown = sorted(set(stored) - _RECORDED)
     if unknown or not isinstance(stored.get("prior", {}), dict):
-        what = f"the option {unknown[0]!r:.60}" if unknown else "a prior that is not an object"
+        what = f"the option {unknown[0]!r:.60}" if unknown else "a prior that is not a JSON object"
         raise InputError(
             f"the {RUN_NAME} in {str(folder)!r} has {what}, which `sequela posterior` does not "
             f"write. Restore it from a copy, or start a new run with {option('force', True)}"
@@ -228,8 +229,8 @@ def _recorded_options(run: Run, folder: Path, options: PosteriorRunOptions) -> P
 def _begin(
     data: Dataset, folder: Path, options: PosteriorRunOptions, about: dict[str, Any]
 ) -> tuple[Posterior, Run]:
-    """Make the folder and start to sample; the files of an earlier run are removed."""
-    as_prior(options.prior)  # raises an error before anything is written
+    """Make the folder and start to sample. The files of an earlier run are removed."""
+    as_prior(options.prior)  # if the prior is invalid, raise the error before writing any file
     seed = materialise_seed(options.settings.get("random_state"))
     options = replace(options, settings={**options.settings, "random_state": seed})
     begun = Run("posterior", _plain_options(options), about)
@@ -257,7 +258,7 @@ def _proceed(
     if others or options.prior is not None:
         name = others[0] if others else "prior"
         raise InputError(
-            f"{argument(name)} cannot be changed when an earlier run is continued; leave it out"
+            f"{argument(name)} cannot be changed when an earlier run is continued; do not give it"
         )
     drawn = stored["done"] - plan["warm_up"]
     if before is None or _is_finished(before, folder):
@@ -281,14 +282,14 @@ def _proceed(
     begun.write(folder)
     (folder / REPORT_NAME).unlink(missing_ok=True)
     if more <= 0:
-        return earlier, begun  # the run has all draws: it was stopped while it wrote its tables
+        return earlier, begun  # all draws exist: the run was stopped while it wrote its tables
     threads = {k: v for k, v in options.settings.items() if k == "n_threads"}
     settings = {name: more, **threads}
     return posterior(data, continue_from=earlier, checkpoint=place, **settings), begun
 
 
 def _planned_draws(run: Run) -> tuple[str, int]:
-    """Return the option that says how many draws a stopped run must reach: its name and value.
+    """Return the name and the value of the option that says when a stopped run is complete.
 
     The name is "draws" or "most_draws".
     """
@@ -299,17 +300,18 @@ def _planned_draws(run: Run) -> tuple[str, int]:
 
 
 def _more_draws(plan: dict[str, Any], drawn: int, settings: dict[str, Any]) -> tuple[str, int]:
-    """Return the option that says how many draws are added to a finished run: its name and value.
+    """Return the name and the value of the option that adds draws to a finished run.
 
     The name is "draws" or "most_draws".
     """
     if not plan["until_converged"] and drawn < plan["draws"]:
-        # Earlier versions recorded a run as finished even if a signal had stopped it.
+        # Earlier versions of sequela recorded a run as finished even if a signal had stopped it.
         return "draws", plan["draws"] - drawn
     for name in ("draws", "most_draws"):
         if settings.get(name) is not None:
             return name, settings[name]
-    # If a command was killed after its last draw and is run again, it must not draw more.
+    # If a command was killed after its last draw and is run again, do not draw more than it asked
+    # for.
     _log.warning(
         "the run already has all its %d draws per chain; to draw more, use %s or %s",
         drawn, argument("draws"), argument("most_draws"),

@@ -94,8 +94,8 @@ def read_samples(
 def read_as_recorded(path: str | os.PathLike[str], options: Mapping[str, Any]) -> Imported:
     """Read a table with the options of a run, as ``run.json`` has them.
 
-    A fit and the report of its folder both read with this function, so that they have the same
-    samples. Options that are not about reading are ignored.
+    A fit and the report on its folder both read the data with this function. This ensures that they
+    use the same samples. Options that are not about reading are ignored.
 
     Examples
     --------

@@ -15,7 +15,7 @@ __all__ = ["repeat_command"]
 def repeat_command(run: Run) -> str:
     """Return the command that repeats a run.
 
-    It has to be called in the folder of ``run.json``; for a posterior, in the folder of the data.
+    Run the command in the folder of ``run.json``, or, for a posterior, in the folder of the data.
 
     Examples
     --------

@@ -34,12 +34,12 @@ _STRONGEST = 8
 
 @dataclass(frozen=True)
 class FitsSummary:
-    """Means over repeated fits, and the interactions that they have most often.
+    """Means over repeated fits, and the interactions that occur in most of the fits.
 
     Attributes
     ----------
     level : float
-        The lower and the upper quantile of an effect enclose this share of the fits.
+        The share of the fits whose effect is between the lower and the upper quantile.
     seconds : float
         Total time of the fits in seconds.
     fits : DataFrame
@@ -76,7 +76,7 @@ class RepeatsReport:
     folder : Path
         The folder with the records.
     task : str
-        The function that each repeat calls.
+        The name of the function that each repeat calls.
     seed, repeats : int
         Seed of the plan, and its number of repeats.
     missing : tuple of int
@@ -130,7 +130,7 @@ class RepeatTables:
 def describe_repeats(
     plan: Plan, folder: str | os.PathLike[str], *, level: float = 0.9
 ) -> RepeatsReport:
-    """Return a report on the records of a plan; some of the records may still be missing.
+    """Return a report on the records of a plan, even if some records do not exist yet.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def describe_repeats(
     folder : path
         The folder with the records of its repeats.
     level : float
-        The lower and the upper quantile of an effect enclose this share of the fits.
+        The share of the fits whose effect is between the lower and the upper quantile.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def write_repeat_tables(
     level: float = 0.9,
     partial: bool = False,
 ) -> tuple[Path, ...]:
-    """Write tables of the records in a folder, but no table if one of them cannot be made.
+    """Write tables of the records in a folder. If one table cannot be made, write none.
 
     Parameters
     ----------
@@ -180,10 +180,10 @@ def write_repeat_tables(
     tables : RepeatTables
         Paths of the tables to write.
     level : float
-        The lower and the upper quantile of an effect enclose this share of the fits.
+        The share of the fits whose effect is between the lower and the upper quantile.
     partial : bool
-        Whether the tables may lack repeats that have no record. If False, a missing record is an
-        error.
+        Whether to make the tables even if some repeats have no record yet. If False, a missing
+        record is an error.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The record of a run, from which it can be repeated: options, seed, versions, checksum of data."""
+"""The record of a run: options, seed, versions and checksums. A run is repeated from its record."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _StoredFile:
 
 @dataclass(frozen=True)
 class _StoredOptions:
-    """The options in a run.json that other commands use."""
+    """The options in a run.json that other commands read."""
 
     seed: Count | None = None
     times: str | None = None
@@ -56,7 +56,7 @@ class _StoredOptions:
 
 @dataclass(frozen=True)
 class _StoredCheck:
-    """The fields that a report reads about whether the model describes the data."""
+    """The recorded check of whether the model describes the data, as far as a report uses it."""
 
     findings: list[str]
     tests: list[dict[str, Any]]
@@ -123,7 +123,7 @@ def checksum(path: str | os.PathLike[str]) -> str:
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:
-    """Tell whether there is a file; False also for names that no file can have."""
+    """Tell whether there is such a file; False also for names that are not valid file names."""
     try:
         return Path(path).is_file()
     except (OSError, ValueError):
@@ -144,7 +144,7 @@ class Run:
         "path", "sha256", "samples" and "items" of the table and, since version 0.2,
         "import_summary", which says how the table was read.
     result : dict
-        The numbers, which a repetition must reproduce.
+        The numbers of the result, which must be the same if the run is repeated.
     versions : dict
         Versions of sequela, Python and the packages that numbers depend on.
     """
@@ -180,7 +180,7 @@ class Run:
         if content.get("version") != _VERSION:
             raise InputError(
                 f"{str(place)!r} has version {content.get('version')!r:.40} of the format of "
-                f"run.json; expected version {_VERSION}. Use the sequela that wrote it"
+                f"run.json; expected version {_VERSION}. Use the version of sequela that wrote it"
             )
         found = read_fields(_Stored, content, where)
         read_fields(_StoredOptions, found.options, where.at("options"))
@@ -213,5 +213,5 @@ def _check(path: str | os.PathLike[str], digest: str) -> None:
     if found != digest:
         raise InputError(
             f"{str(path)!r} is not the file that the run was made from: its SHA-256 is "
-            f"{found[:12]}..., expected {digest[:12]}..."
+            f"{found[:12]}..., expected {digest[:12]}.... Give the original file, or make a new run"
         )

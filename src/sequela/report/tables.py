@@ -1,4 +1,4 @@
-"""Write tables to files and standard output, with all digits and with labels as safe text."""
+"""Write tables to files or to standard output, with all digits and with safe labels."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _safe(value: Any) -> Any:
 
 
 def table_text(frame: pd.DataFrame, *, index: bool = True) -> str:
-    """Return a table as CSV with all digits; no text in it can run as a spreadsheet formula."""
+    """Return a table as CSV with all digits; spreadsheets cannot run text in it as a formula."""
     import pandas as pd
 
     safe = frame.copy()
@@ -74,7 +74,7 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 def _plain(value: Any) -> Any:
     if hasattr(value, "item"):
-        value = value.item()  # from NumPy
+        value = value.item()  # convert a number of NumPy to a number of Python
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

@@ -1,1 +1,1 @@
-"""Code that all packages share: errors, files, threads, seeds, compilation."""
+"""Code that all packages share: errors, files, threads, random numbers, compilation."""

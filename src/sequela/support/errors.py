@@ -1,6 +1,6 @@
 """The few exceptions that sequela raises on purpose.
 
-Each message says what was given, what was expected, where, and what to do about it.
+Each message says which value was given, what was expected, where, and what the user can do.
 """
 
 __all__ = ["BudgetError", "InputError", "SequelaError"]
@@ -13,7 +13,7 @@ class SequelaError(Exception):
 class InputError(SequelaError, ValueError):
     """An input cannot be used: wrong shape, value, label or option.
 
-    It is a `ValueError`. Code that catches the errors of scikit-learn or pandas also catches it.
+    It is a `ValueError`, so code that catches errors of scikit-learn or pandas also catches it.
     """
 
 

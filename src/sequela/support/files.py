@@ -1,4 +1,4 @@
-"""Write files so that readers see either the complete old content or the complete new content."""
+"""Write files so that a reader sees either all the old content or all the new content."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ __all__ = ["replacing"]
 def _mode(target: Path) -> int:
     """Return the permissions of the old file or, if there is no old file, the default permissions.
 
-    A new temporary file can be read only by its owner. In a shared folder, others must read it too.
+    A new temporary file can be read only by its owner. But in a shared folder, other users must be
+    able to read the file, too.
     """
     try:
         return target.stat().st_mode & 0o777
@@ -34,10 +35,11 @@ def _mode(target: Path) -> int:
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file next to `path`, which replaces `path` if the block succeeds.
 
-    The content is written to disk (fsync) before the temporary file gets its final name. After a
-    crash, `path` is therefore either the complete old file or the complete new file. If the block
-    fails, the temporary file is removed and `path` is unchanged. Before a process writes its first
-    file to a folder, it removes temporary files of killed processes there (`owners.sweep`).
+    The content is written to disk (fsync) before the temporary file gets its final name. Therefore,
+    even after a crash, `path` is either the complete old file or the complete new file. If the
+    block fails, the temporary file is removed and `path` is unchanged. Before a process writes its
+    first file to a folder, it removes the temporary files that killed processes left there
+    (`owners.sweep`).
     """
     target = Path(path)
     sweep(target.parent)
@@ -54,8 +56,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    # The new name survives a crash only if the folder is also written to disk. Some systems cannot
-    # do this, and raise an OSError.
+    # To make sure that the new name survives a crash, the folder must be written to disk, too. Some
+    # systems cannot do this, and raise an OSError.
     with contextlib.suppress(OSError):
         folder = os.open(target.parent, os.O_RDONLY)
         try:

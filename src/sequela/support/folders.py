@@ -1,4 +1,4 @@
-"""Write an output folder completely or not at all; replace an old folder only on request."""
+"""Write an output folder completely or not at all. Replace an old folder only on request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["check_folder", "new_folder"]
 
 _log = logging.getLogger("sequela")
-# The name of a file in an unfinished folder. It identifies the process that writes to the folder.
+# The name of a file in every unfinished folder. It says which process writes to the folder.
 _OWNER = ".owner"
 
 
@@ -70,11 +70,11 @@ def new_folder(
 ) -> Iterator[Path]:
     """Yield a temporary folder next to `path`, and rename it to `path` if the block succeeds.
 
-    If the block fails, the temporary folder is removed and an existing folder is unchanged. There
-    is one exception: if the block has already written the file `keep_with`, the unfinished folder
-    is kept. With `keep_with`, the temporary folder is called ``NAME.incomplete`` from the
-    beginning, so that users find it even if the process is killed. An unfinished folder is removed
-    when a later run that writes to `path` succeeds.
+    If the block fails, the temporary folder is removed, and an existing folder `path` is unchanged.
+    There is one exception: if the block has already written the file `keep_with`, the unfinished
+    folder is kept. If `keep_with` is given, the temporary folder is called ``NAME.incomplete`` from
+    the beginning, so that users find it even if the process is killed. An unfinished folder is
+    removed when a later run that writes to `path` succeeds.
     """
     target = check_folder(path, force=force)
     parent = target.absolute().parent
@@ -110,14 +110,14 @@ def new_folder(
 
 
 def _open_to_others(made: Path) -> None:
-    """Set the default permissions. Before this, only the owner can open a temporary folder."""
+    """Set the default permissions, because at first only the owner can open the folder."""
     usual = os.umask(0)
     os.umask(usual)
     made.chmod(0o777 & ~usual)
 
 
 def _make_incomplete(target: Path) -> Path:
-    """Make the folder ``NAME.incomplete``, with a number if that name is taken."""
+    """Make the folder ``NAME.incomplete``; if this name is taken, add a number to it."""
     for number in itertools.count(1):
         made = target.with_name(f"{target.name}.incomplete{'' if number == 1 else f'-{number}'}")
         with contextlib.suppress(FileExistsError):
@@ -128,7 +128,7 @@ def _make_incomplete(target: Path) -> Path:
 
 
 def _remove_incomplete(target: Path) -> None:
-    """Remove the unfinished folders of earlier runs that wrote to `target` and have ended."""
+    """Remove the unfinished folders of earlier runs with this `target`, if the runs have ended."""
     for old in target.absolute().parent.glob(f"{glob.escape(target.name)}.incomplete*"):
         with contextlib.suppress(OSError):
             mark = (old / _OWNER).read_text()

@@ -1,7 +1,7 @@
 """Recognise objects of pandas without importing pandas.
 
 Importing pandas takes longer than a small fit. If pandas has not been imported yet, no value can be
-a DataFrame or a Series.
+a DataFrame or a Series, so there is no need to import it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def is_series(value: object) -> TypeIs[pd.Series[Any]]:
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a scalar is None, NaN, NaT or NA of pandas.
+    """Tell whether a single value is None, NaN, NaT or NA of pandas.
 
     Examples
     --------

@@ -1,19 +1,19 @@
 """Compile kernels with Numba: the options, the disk cache, and the notice during compilation.
 
-Functions that Python calls are decorated with `kernel`. Functions that only kernels call are
-decorated with `helper` or `inlined`. No other decorator of Numba is used, so that all options are
-in this module. The options and their reasons:
+Functions that Python calls have the decorator `kernel`. Functions that only kernels call have the
+decorator `helper` or `inlined`. No other decorator of Numba is used, so that all options are in
+this module. These are the options and the reasons for them:
 
-- ``nogil``: our own threads run kernels at the same time. We never use ``parallel=True``. With the
-  threading layer workqueue, the process aborts if two threads call such a kernel. With OpenMP, it
-  crashes after a fork.
+- ``nogil``: our own threads run kernels at the same time. We never use ``parallel=True``. If two
+threads call such a kernel, the process aborts with the threading layer workqueue. With OpenMP, it
+crashes after a fork.
 - ``cache``: a kernel is compiled once per machine, not once per process.
-- ``fastmath`` without ``nnan`` and ``ninf``: a product and a sum may become one operation, but NaN
-  and infinity keep their meaning, because range checks rely on them.
-- ``fastmath`` without ``reassoc``: if Numba may reorder a sum, it compiles the loop twice,
-  vectorised and plain. The addresses of the arrays decide which version runs, so the last bit of
-  the sum could depend on the threads. Long sums are instead written as several partial sums
-  (`gemm.lane_sum`), which one vector instruction can update.
+- ``fastmath`` without ``nnan`` and ``ninf``: the compiler may join a product and a sum to one
+operation. But NaN and infinity keep their meaning, because range checks rely on them.
+- ``fastmath`` without ``reassoc``: if Numba may change the sequence of the terms of a sum, it
+compiles the loop twice, with and without vector instructions. The addresses of the arrays then
+decide which version runs. So the last bit of the sum could depend on the threads. Therefore long
+sums are written as several partial sums (`gemm.lane_sum`), which one vector instruction can update.
 - ``error_model="numpy"``: a division by zero gives infinity, not an exception inside a kernel.
 """
 
@@ -41,7 +41,7 @@ __all__ = ["call", "helper", "inlined", "kernel"]
 
 _log = logging.getLogger("sequela")
 
-# Numba defines both names at run time, so type checkers do not know them.
+# Numba defines the next two names at run time, so type checkers do not know them.
 config: Any = numba.config
 typeof: Any = numba.typeof
 
@@ -53,22 +53,22 @@ _OPTIONS: dict[str, Any] = {
 
 _INSIDE_ONLY: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
-# Numba has its own lock for compilation. Our lock ensures that only one thread reports that a
-# kernel is compiled.
+# Numba has its own lock for compilation. Our lock ensures that only one thread at a time reports
+# that a kernel is compiled.
 _compiling = threading.Lock()
 
-# Compilation that takes longer than this many seconds is announced.
+# If compilation takes longer than this many seconds, a message says so.
 _NOTICE_AFTER = 1.0
-# Seconds between the first two lines about compilation, and the longest time between two lines.
-# The time doubles after each line.
+# Seconds between the first two messages about compilation, and the longest time between two
+# messages. After each message, the time doubles.
 _FIRST_GAP, _LONGEST_GAP = 10.0, 60.0
 
 
 def _private_cache_folder() -> str | None:
     """Return a cache folder for a read-only installation, or None if no folder is safe.
 
-    Numba reads its cache with pickle, so a folder in a shared temporary directory is used only
-    if nobody else could have written to it.
+    Numba reads its cache with pickle, which can run code of whoever wrote the file. So a folder in
+    a shared temporary directory is used only if nobody else could have written to it.
     """
     if not hasattr(os, "getuid"):
         return None
@@ -96,8 +96,8 @@ def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` with the options of this module when it is first called.
 
     The cache is next to the source file. If that folder cannot be written to (containers, shared
-    installations), the decorator of Numba raises an error. In this case, the cache is in a private
-    temporary folder. If there is no such folder, nothing is cached.
+    installations), the decorator of Numba raises an error. The cache is then in a private temporary
+    folder. If there is no such folder, nothing is cached.
     """
     try:
         return numba.njit(cache=True, **_OPTIONS)(function)
@@ -112,8 +112,8 @@ def kernel(function: Callable[..., Any]) -> Any:
 def helper(function: Callable[..., Any]) -> Any:
     """Compile `function` as a part of the kernels that call it.
 
-    A helper has no wrapper for Python and no separate cache entry, which saves a tenth of the
-    compile time. Python code must not call a helper: Numba does not check this, and the process
+    A helper has no wrapper for Python and no separate cache entry, which saves a tenth of the time
+    for compilation. Python code must not call a helper. Numba does not check this, and the process
     would crash.
     """
     return numba.njit(**_OPTIONS, **_INSIDE_ONLY)(function)
@@ -122,24 +122,24 @@ def helper(function: Callable[..., Any]) -> Any:
 def inlined(function: Callable[..., Any]) -> Any:
     """Copy `function` into the kernels and helpers that call it.
 
-    Use this for functions that call a large kernel and are called by other kernels. Numba optimises
-    a function together with everything that it calls. Without inlining, each such function would
-    therefore cost as much compile time as the large kernel itself.
+    Use this for a function that calls a large kernel and that other kernels call. Numba optimises a
+    function together with everything that it calls. Without inlining, compiling each such function
+    would take as long as compiling the large kernel itself.
     """
     return numba.njit(inline="always", **_OPTIONS, **_INSIDE_ONLY)(function)
 
 
 class _Progress:
-    """Tells the user that kernels are compiled: a line at first, then lines at growing intervals.
+    """Tells the user that kernels are compiled, with messages at longer and longer intervals.
 
-    A command may compile twenty kernels, and one line per kernel would hide the other output.
+    A command may compile twenty kernels. One message per kernel would hide the other output.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._done = 0
         self._spent = 0.0  # seconds of finished compilations
-        self._due: float | None = None  # when the next line may be logged
+        self._due: float | None = None  # when the next message may be logged
         self._gap = _FIRST_GAP
 
     def count(self, seconds: float) -> None:
@@ -149,7 +149,7 @@ class _Progress:
             self._spent += seconds
 
     def tell(self, name: str, seconds: float) -> None:
-        """Log that kernel `name` has been compiling for `seconds`, if it is time for a line."""
+        """Log for how many seconds kernel `name` has been compiling, if a message is due."""
         with self._lock:
             now = time.monotonic()
             if self._due is None:
@@ -170,9 +170,9 @@ _progress = _Progress()
 
 
 def call(function: Any, *args: Any) -> Any:
-    """Call a kernel; log a notice if it must be compiled first and the compilation takes long.
+    """Call a kernel; log a message if it must be compiled first and the compilation takes long.
 
-    Loading from the disk cache logs nothing.
+    Nothing is logged if the kernel is read from the disk cache.
     """
     if not function.overloads:  # the attribute `signatures` would make a list at every call
         with _compiling:
@@ -181,7 +181,7 @@ def call(function: Any, *args: Any) -> Any:
 
 
 class _Notice(event.Listener):
-    """Reports a compilation that takes long; Numba calls `on_start` when a compilation begins.
+    """Reports a compilation that takes long. Numba calls `on_start` when a compilation begins.
 
     Numba sends no such event when it reads a kernel from the cache.
     """
@@ -220,9 +220,10 @@ def _load_without_scipy() -> None:
     """Load the modules of Numba without importing ``scipy.linalg``.
 
     Before its first compilation, or its first read from the cache, Numba loads all its modules and
-    tests whether ``scipy.linalg`` can be imported. That takes 0.2 s and 20 to 60 MB, which is more
+    tests whether ``scipy.linalg`` can be imported. This takes 0.2 s and 20 to 60 MB, which is more
     than a fit of 20 items takes. The test is not needed, because our kernels call no linear algebra
-    and sequela requires SciPy. If a user's own code needs ``scipy.linalg``, Numba imports it then.
+    and sequela requires SciPy. If a user's own code needs ``scipy.linalg``, Numba imports it when
+    that code is compiled.
     """
     if "numba.np.arraymath" in sys.modules or "scipy.linalg" in sys.modules:
         return
@@ -239,7 +240,7 @@ def _load_without_scipy() -> None:
 
 
 def _compile(function: Any, args: tuple[Any, ...]) -> None:
-    if not function.overloads:  # another thread may have compiled it meanwhile
+    if not function.overloads:  # another thread may have compiled the kernel in the meantime
         _load_without_scipy()
         notice = _Notice(function.__name__)
         try:

@@ -1,8 +1,8 @@
 """Normalise, check and escape labels and other text from users and files.
 
-The same rules hold for labels from tables, models, plans and Python. All text that is printed to a
-terminal passes through `visible`, so that it cannot move the cursor, change the title of the window
-or reverse the direction of writing.
+The same rules apply to labels from tables, models, plans and Python. All text that is printed to a
+terminal passes through `visible`. So it cannot move the cursor, change the title of the window or
+reverse the direction of writing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SELECTORS = {*map(chr, range(0xFE00, 0xFE10)), *_JOINERS}
 
 
 def compose(text: str) -> str:
-    r"""Return the composed form (NFC) of a text: an e with an accent becomes one character.
+    r"""Return the composed form (NFC) of a text, in which an e and its accent are one character.
 
     Examples
     --------
@@ -52,8 +52,8 @@ def compose_all(labels: Iterable[str]) -> list[str]:
 def visible(text: str, *, one_line: bool = False) -> str:
     r"""Return the text with control characters and invisible characters escaped.
 
-    Accents, other scripts and emoji stay as they are. Line breaks and tabs stay too, unless the
-    text must be on one line.
+    Accents, other scripts and emoji stay unchanged. Line breaks and tabs stay unchanged, too,
+    unless `one_line` is True.
 
     Parameters
     ----------
@@ -123,8 +123,8 @@ def _reason(label: str) -> str | None:
     rest = _TAGGED_FLAG.sub("\U0001f3f4", label)
     for k, x in enumerate(rest):
         if x in _JOINERS:
-            # Next to an ASCII character, a joiner is invisible and has no effect. It would only
-            # hide that two labels differ.
+            # Next to an ASCII character, a joiner is invisible and has no effect. It could only
+            # make two different labels look the same.
             around = (rest[k - 1 : k], rest[k + 1 : k + 2])
             if not all(around) or any(y.isascii() for y in around):
                 return f"contains {x!a}, an invisible character"
@@ -137,7 +137,7 @@ def _reason(label: str) -> str | None:
 
 
 def find_disguised(labels: Sequence[str]) -> tuple[int, int] | None:
-    r"""Return the positions of two labels that look the same but differ; None if there are none.
+    r"""Return the positions of two labels that differ but look the same; None if there are none.
 
     They differ in how accents are composed, in the kind of a space, or in invisible characters.
 

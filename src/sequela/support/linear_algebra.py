@@ -1,4 +1,4 @@
-"""Limit linear algebra to one thread, because our own compiled code uses the cores."""
+"""Limit linear algebra to one thread, because our own compiled code uses all cores."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _limit: Any = None
 
 
 def _libraries() -> tuple[Any, Any]:
-    """Return a controller of OpenMP and one of BLAS, because each has its own limit of threads."""
-    return _found_libraries("scipy.linalg" in sys.modules)  # SciPy loads its own BLAS
+    """Return a controller of OpenMP and one of BLAS. Each library has its own limit of threads."""
+    return _found_libraries("scipy.linalg" in sys.modules)  # SciPy has its own BLAS library
 
 
 @lru_cache(maxsize=2)
 def _found_libraries(with_scipy: bool) -> tuple[Any, Any]:  # noqa: ARG001 - the key of the cache
-    """Return the two controllers. The result is cached, as the search takes as long as a fit."""
+    """Return the two controllers. They are cached, because the search takes as long as a fit."""
     import threadpoolctl  # type: ignore[import-untyped]
 
     found = threadpoolctl.ThreadpoolController()
@@ -34,15 +34,16 @@ def _found_libraries(with_scipy: bool) -> tuple[Any, Any]:  # noqa: ARG001 - the
 
 @contextlib.contextmanager
 def blas_on_one_thread() -> Iterator[None]:
-    """Limit linear algebra in this process to one thread while any such block is running.
+    """Limit linear algebra in this process to one thread, as long as any such block is running.
 
     If several threads compute a sum, its last bit may vary from run to run. For the small matrices
-    of a fit, several threads are also slower than one: the fit of a model without interactions
-    between 20 items took half a second with two threads and 8 ms with one.
+    of a fit, several threads are also slower than one. For example, the fit of a model without
+    interactions between 20 items took half a second with two threads, but 8 ms with one.
     """
     global _limit, _users
     blas = _libraries()[1]
-    # The limit applies to the whole process: the first block sets it, the last block removes it.
+    # The limit applies to the whole process. The first block sets it, and the last block removes
+    # it.
     with _lock:
         _users += 1
         if _users == 1:
@@ -57,7 +58,7 @@ def blas_on_one_thread() -> Iterator[None]:
 
 
 def _lift() -> None:
-    """Restore the number of threads before the limit, even if another thread set the limit."""
+    """Restore the original number of threads, even if another thread has set the limit."""
     import threadpoolctl
 
     # In newer versions of threadpoolctl, only the thread that set a limit can change it, unless
@@ -76,6 +77,6 @@ def one_thread() -> Iterator[None]:
 
     Workers that share the cores of a machine use this block.
     """
-    # The limit of OpenMP applies to the current thread only.
+    # For OpenMP, the limit is set here, because it applies only to the thread that sets it.
     with _libraries()[0].limit(limits=1), blas_on_one_thread():
         yield

@@ -1,8 +1,8 @@
 """Name an argument in a message as the user writes it.
 
 The same function can be called from Python, where an argument is written ``drop=``, or by a
-command, where it is the option ``--drop``. A message that tells the user what to change gets the
-name of the argument from the functions of this module, so that the name is right in both cases.
+command, where it is the option ``--drop``. A message that tells the user what to change takes the
+name of the argument from the functions of this module. So the name is right in both cases.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class OptionNames(Protocol):
         """Return the option that sets an argument to a value; None if there is no such option."""
 
 
-# This is not a context variable, because all threads of a command must see the value.
+# This is not a context variable, because all threads of a command must see its value.
 _commands: list[OptionNames] = []
 
 
 @contextlib.contextmanager
 def names_of_command(names: OptionNames) -> Iterator[None]:
-    """Name arguments in messages by the options of a command, inside this block."""
+    """Inside this block, let messages name arguments by the options of a command."""
     _commands.append(names)
     try:
         yield
@@ -52,8 +52,8 @@ def argument(name: str) -> str:
 def option(name: str, value: Any = None) -> str:
     """Return an argument as the user must write it, with its value if there is one.
 
-    If a command is running that has no option for the argument, the text is the argument in Python,
-    followed by "(in Python)".
+    If a command is running but has no option for the argument, the text is the argument as written
+    in Python, followed by "(in Python)".
 
     Examples
     --------

@@ -54,7 +54,7 @@ def is_gone(mark: str) -> bool:
 
 
 def sweep(folder: str | os.PathLike[str]) -> None:
-    """Remove temporary files and folders of ended processes, once per process and folder."""
+    """Remove what ended processes left in a folder; each process does this once per folder."""
     place = str(Path(folder).absolute())
     if (os.getpid(), place) in _swept:
         return
@@ -77,14 +77,14 @@ def _remove_file(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError:
-        return  # the file belongs to another user and does no harm
+        return  # the file belongs to another user, and it does no harm
 
 
 def _remove_folder(path: Path) -> None:
     """Remove a temporary folder.
 
-    If it contains an old output folder that no new folder has replaced, restore the old output
-    folder first.
+    The folder may contain an old output folder that no new folder has replaced. If so, first put
+    the old output folder back in its place.
     """
     inside = list(path.iterdir())
     if len(inside) == 1 and path.name.startswith(f".{inside[0].name}.old."):
@@ -100,7 +100,7 @@ def _host() -> str:
 
 def _is_running(pid: int) -> bool:
     if os.name != "posix":
-        return True  # on Windows os.kill would end the process
+        return True  # do not test: on Windows, os.kill would end the process
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Show the progress of long work: a bar in a terminal or notebook, plain lines in a log."""
+"""Show the progress of long work: a bar in a terminal or notebook, or plain lines in a log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "say_line", "show_bar", "shows_lines", "somebody_watches",
 ]  # fmt: skip
 
-# Work that takes fewer seconds than this shows no progress.
+# If work takes fewer seconds than this, no progress is shown.
 _PATIENCE = 2.0
 # Seconds between two lines in a log.
 _BETWEEN_LINES = 10.0
@@ -106,7 +106,7 @@ def bar_is_shown() -> bool:
 
 def say_line(text: str) -> None:
     """Write a line to standard error, above the bar if there is one."""
-    text = visible(text)  # escape it, because it may quote text from a file
+    text = visible(text)  # escape control characters, because the text may quote a file
     if _bars:
         _bars[-1].console.print(text, markup=False, highlight=False, emoji=False, soft_wrap=True)
         return
@@ -147,10 +147,10 @@ class Ticker:
 
 
 class WorkProgress:
-    """Counts pieces of work that are done; shows a bar after two seconds.
+    """Counts the pieces of work that are done, and shows a bar after two seconds.
 
-    If `shows_lines` returns True, a line is written after two seconds and then every ten seconds,
-    instead of the bar. The bar or the line also appears while the first piece is running.
+    If `shows_lines` returns True, it shows no bar. It then writes a line after two seconds, and
+    every ten seconds after that. The bar or the line also appears while the first piece is running.
 
     Parameters
     ----------

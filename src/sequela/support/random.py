@@ -1,9 +1,9 @@
-"""Derive any number of independent random streams from one seed.
+"""Derive as many independent random streams as needed from one seed.
 
-The function that a user calls converts its `random_state` to one integer, and records it with the
-result. Every piece of work (a chunk of draws, a chain of a sample) gets its own stream, derived
-from that integer, the purpose of the stream and the index of the piece. So the result does not
-depend on which thread runs which piece, and piece 17 of 96 can be run again alone.
+The function that a user calls converts its `random_state` to one integer, and records this integer
+with the result. Every piece of work (a chunk of draws, a chain of a sample) gets its own stream.
+The stream is derived from the integer, the purpose of the stream and the index of the piece. So the
+result does not depend on which thread runs which piece, and piece 17 of 96 can be run again alone.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def materialise_seed(random_state: RandomState) -> int:
     Parameters
     ----------
     random_state : int, numpy.random.Generator, numpy.random.RandomState or None
-        An integer is the seed itself. From a generator, a seed is drawn, which changes its state.
-        None takes a new seed from the operating system.
+        An integer is the seed itself. If a generator is given, a seed is drawn from it, which
+        changes the state of the generator. None means a new seed from the operating system.
 
     Examples
     --------
@@ -44,7 +44,8 @@ def materialise_seed(random_state: RandomState) -> int:
     7
     """
     if random_state is None:
-        # 53 bits: every JSON reader keeps these exactly, so that a seed can be copied from a file.
+        # Use 53 bits, because every JSON reader keeps such integers exactly. So a seed can be
+        # copied from a file.
         return int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) >> 11
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**53))
@@ -66,8 +67,8 @@ def materialise_seed(random_state: RandomState) -> int:
 class Purpose(IntEnum):
     """The purpose of a stream of random numbers.
 
-    The value is the first part of the key of a stream, so streams for different purposes never
-    share random numbers. Never change or reuse a value: the same seed would then give other
+    The value is the first part of the key of a stream. So streams for different purposes never
+    share random numbers. Never change or reuse a value, because then the same seed would give other
     results.
     """
 
@@ -104,13 +105,13 @@ def simulation_stream(seed: int, chunk: int) -> np.random.Generator:
     """Return the generator of one chunk of simulated draws.
 
     The key of the stream is only the number of the chunk. No other stream has a key of one number.
-    Version 0.1 used the same key, so a seed gives the same draws as in version 0.1.
+    Version 0.1 used the same keys, so the same seed gives the same draws as in version 0.1.
     """
     return _generator(seed, (chunk,))
 
 
 class PlanDraw(IntEnum):
-    """What a plan of repeats draws; the value is the first part of the key of the stream."""
+    """What a plan of repeats draws. The value is the first part of the key of the stream."""
 
     BOOTSTRAP = 1  # the samples of a bootstrap, with replacement
     FOLDS = 2  # assignment of samples to folds
@@ -120,10 +121,10 @@ class PlanDraw(IntEnum):
 def plan_stream(plan_seed: int, draw: PlanDraw, *index: int) -> np.random.Generator:
     """Return the generator of one draw of a plan of repeats.
 
-    The seed of a plan is used only for these draws; each of its fits has its own seed. The keys are
-    the same as in version 0.1, because a folder may contain repeats that an older version recorded.
-    The remaining repeats must use the same draws. Also, the items of a recorded repeat are not
-    stored: they are drawn again when the record is read.
+    The seed of a plan is used only for these draws. Each of its fits has its own seed. The keys are
+    the same as in version 0.1, for two reasons. A folder may contain repeats that an older version
+    recorded, and the remaining repeats must use the same draws. Also, a record does not contain the
+    items of a random subset: they are drawn again when the record is read.
     """
     return _generator(plan_seed, (int(draw), *index))
 

@@ -1,9 +1,9 @@
-"""Read stored files: a dataclass defines the fields of a file, and every field is checked.
+"""Read stored files. A dataclass defines the fields of a file, and every field is checked.
 
 A file that was truncated, edited or written by another program may be well-formed JSON and still be
-wrong: a null instead of a number, a list instead of an object. `read_fields` compares the content
-with the annotations of a dataclass. Its errors name the file, the field, what was expected and what
-was found.
+wrong. For example, it may contain null where a number is expected, or a list where an object is
+expected. `read_fields` compares the content with the annotations of a dataclass. Its errors name
+the file and the field, and say what was expected and what was found.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = ["AnyNumber", "Count", "Digest", "Place", "Rule", "parse_json", "read_
 
 T = TypeVar("T")
 
-_DEEPEST = 100  # levels of nesting; none of our files has more than ten
+_DEEPEST = 100  # largest number of nested levels; none of our files has more than ten
 _SHOWN = 60
 
 
@@ -67,7 +67,7 @@ Digest = Annotated[
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value was read (file and field), and what users should do if the value is wrong."""
+    """The file and field of a value that was read, and what users should do if it is wrong."""
 
     file: str | os.PathLike[str]
     remedy: str
@@ -94,7 +94,7 @@ class Place:
 def _shown(value: Any) -> str:
     if isinstance(value, dict | list):
         return f"{'an object' if isinstance(value, dict) else 'a list'} with {len(value)} entries"
-    # Converting thousands of digits to text takes long.
+    # An integer with thousands of digits is not shown, because converting it to text takes long.
     if isinstance(value, int) and abs(value) >> 200:
         return "an integer of very many digits"
     text = "null" if value is None else repr(value)
@@ -143,10 +143,10 @@ def _depth(value: Any) -> int:
 
 
 def read_fields(kind: type[T], value: Any, place: Place) -> T:
-    """Return the JSON object `value` as the dataclass `kind`; check the types of all fields.
+    """Return the JSON object `value` as an instance of the dataclass `kind`, after checking it.
 
-    Fields with a default may be missing. Unknown fields are ignored, unless the class has
-    ``closed = True``.
+    The types of all fields are checked. Fields with a default may be missing. Unknown fields are
+    ignored, unless the class has ``closed = True``.
 
     Examples
     --------
@@ -214,9 +214,10 @@ def _read_annotated(hint: Any, value: Any, place: Place) -> Any:
 
 
 def _read_union(hint: Any, value: Any, place: Place) -> Any:
-    """Return the value as the first type of the union that fits.
+    """Return the value as the first type of the union that it fits.
 
-    If the union has only one type besides null, a wrong value gives the error of this type.
+    If the union consists of one type and null, the error message for a wrong value is about this
+    type.
     """
     members = [one for one in get_args(hint) if one is not type(None)]
     if value is None and len(members) < len(get_args(hint)):

@@ -1,4 +1,4 @@
-"""Write labels so that a spreadsheet program shows them as text and does not run them."""
+"""Write labels so that spreadsheet programs show them as text and do not run them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import re
 
 __all__ = ["guarded", "unguarded"]
 
-# The beginning of a text that a spreadsheet would read as a formula (also with full-width signs).
-# After a tab or a line break at the beginning, the text could continue in another cell.
+# Matches the beginning of a text that a spreadsheet would read as a formula (full-width signs
+# count, too). It also matches a tab or a line break at the beginning, because the text could then
+# continue in another cell.
 _LIVE = r"(?:\s*[=+\-@＝＋－＠]|[\t\r\n])"
 
 
 def guarded(text: str) -> str:
     """Return the text with an apostrophe in front if a spreadsheet would run it.
 
-    A text that already looks guarded gets one more apostrophe, so that `unguarded` can restore it.
+    A text that already begins like a guarded text gets one more apostrophe, so that `unguarded` can
+    restore it.
 
     Examples
     --------

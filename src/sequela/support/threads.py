@@ -27,11 +27,11 @@ Result = TypeVar("Result")
 
 
 def resolve_threads(n_threads: int | None) -> int:
-    """Return the number of threads to use: the given number, or as many as this process may use.
+    """Return the number of threads to use: the given number or, for None, the number allowed.
 
     If `n_threads` is None, the limit set by `at_most` is used. If there is no such limit, the
-    result is the number of cores that the batch system (``SLURM_CPUS_PER_TASK``), the CPU affinity
-    and the container allow for this process.
+    result is the number of cores that this process may use. The batch system
+    (``SLURM_CPUS_PER_TASK``), the CPU affinity and the container can each limit this number.
 
     Examples
     --------
@@ -95,11 +95,11 @@ def run_all(
 ) -> list[Result]:
     """Call every piece and return the results in the order of the pieces.
 
-    If there is a `description`, a bar shows the progress of work that takes long.
+    If `description` is not empty, a bar shows the progress of work that takes long.
 
-    The results do not depend on the number of threads, because the pieces and their order do not.
-    After an interrupt, pieces that are running are finished, all other pieces are cancelled, and
-    the interrupt is raised.
+    The results do not depend on the number of threads, because the pieces and their order do not
+    depend on it. After an interrupt, pieces that are running are finished and all other pieces are
+    cancelled. Then the interrupt is raised.
     """
     done = []
     with WorkProgress(description, len(pieces)) as bar:
@@ -111,7 +111,8 @@ def run_all(
         with ThreadPoolExecutor(min(n_threads, len(pieces))) as pool:
             futures = [pool.submit(piece) for piece in pieces]
             try:
-                # The bar advances when any piece is done. The results keep the order of the pieces.
+                # The bar advances when any piece is done. The results keep the sequence of the
+                # pieces.
                 for future in as_completed(futures):
                     if future.exception() is not None:
                         break

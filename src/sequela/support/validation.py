@@ -1,4 +1,4 @@
-"""Check the arguments that users give. Kernels do not check them again."""
+"""Check the arguments that users give. Kernels do not check their arguments again."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["check_theta", "check_tolerance", "is_number", "positive_integer"]
 
-# A double can hold exp(500), but not exp(710). A rate above e^500 is certainly a mistake, because
-# the expected waiting time would be less than 1e-217 times the observation time.
+# A double can represent exp(500), but not exp(710). A rate above e^500 is certainly a mistake: the
+# expected waiting time would be less than 1e-217 times the observation time.
 LARGEST_THETA = 500.0
 
 
@@ -29,7 +29,8 @@ def check_theta(theta: Any, items: Sequence[str] | None = None) -> NDArray[np.fl
     """Return theta as a square C-contiguous array of finite doubles, in the order of `items`.
 
     The rows and columns of a DataFrame must have the same labels. If `items` is given, these labels
-    must be the same as `items`, but may have another order; the result has the order of `items`.
+    must be the same as `items`, but their order may be different. The result has the order of
+    `items`.
     """
     if is_frame(theta):
         theta = _in_order(theta, items)
@@ -42,12 +43,13 @@ def check_theta(theta: Any, items: Sequence[str] | None = None) -> NDArray[np.fl
         array = np.array(given, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"theta cannot be read as numbers ({error}); expected an n x n array, theta[i, j] "
-            "being the log-effect of item i on the rate of item j"
+            f"theta cannot be read as numbers ({error}); expected an n x n array in which "
+            "theta[i, j] "
+            "is the log-effect of item i on the rate of item j"
         ) from None
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
         raise InputError(
-            f"theta has shape {array.shape}; expected a square n x n array, theta[i, j] being "
+            f"theta has shape {array.shape}; expected a square n x n array in which theta[i, j] is "
             "the log-effect of item i on the rate of item j"
         )
     if array.shape[0] == 0:

@@ -2,11 +2,11 @@
 
 The step size is 1. The first phase learns base rates only. The second phase learns all entries and
 starts at small random interactions. Gradients are means over orders that are drawn with the
-informed proposal: M = 50 draws after 10 draws of burn-in. AdaGrad divides the step of each entry by
-the root of the sum of its squared gradients so far. The L1 penalty is applied as a proximal step
-with the same divisors (Duchi, Hazan and Singer 2011). The paper gives no rule for when to stop. The
-published program stops when every entry has changed by less than 0.03 over 200 iterations, or after
-3000 iterations.
+informed proposal: M = 50 draws after a burn-in of 10 draws. For each entry, AdaGrad divides the
+step by the square root of the sum of the squared gradients so far. The L1 penalty is applied as a
+proximal step with the same divisors (Duchi, Hazan and Singer 2011). The paper gives no rule for
+when to stop. The published program stops when no entry has changed by 0.03 or more over 200
+iterations, or after 3000 iterations.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AdaGradState:
     gradient : array (n, n)
         The derivative of the loss at theta.
     squares : array (n, n)
-        Sums of squared gradients.
+        Sums of squared gradients so far.
     window_start : array (n, n)
         Theta at the start of the current window of 200 steps.
     steps_taken : int
@@ -96,7 +96,7 @@ class AdaGrad:
     def step(self, objective: Smooth, state: AdaGradState) -> tuple[AdaGradState, int]:
         """Return the next state, and the number of evaluations, which is 1."""
         squares = state.squares + state.gradient**2
-        # Entries whose gradient was always zero do not move and are not penalised.
+        # If the gradient of an entry was always zero, the entry does not move and is not penalised.
         step = np.divide(STEP, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0.0)
         moved = state.theta - step * state.gradient
         theta = moved if self.diagonal_only else self.penalty.prox(moved, step)

@@ -17,7 +17,7 @@ __all__ = ["Info", "Limits", "Objective", "Smooth", "Solver", "Status", "Watch"]
 
 
 class Status(Enum):
-    """How a solver ended. Each value is the text of a message, which `Info.message` fills in."""
+    """How a solver ended; each value is a message with placeholders, filled by `Info.message`."""
 
     RUNNING = "the solver has not ended"
     CONVERGED = "KKT residual {residual:.2e} is within the tolerance {tol:.0e}"
@@ -48,7 +48,7 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Limits:
-    """When a solver stops: at this KKT residual, or after this many iterations."""
+    """When a solver stops: at which KKT residual, or after how many iterations."""
 
     tol: float
     max_iter: int
@@ -92,26 +92,26 @@ class Smooth(Protocol):
     """The smooth part of an objective: loss (minus the mean log-likelihood) and gradient."""
 
     def evaluate(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Return loss and gradient; the loss is infinite if theta is out of range."""
+        """Return loss and gradient. The loss is infinite if theta is out of range."""
         ...
 
 
 class Objective(Smooth, Protocol):
     """A smooth objective in which sets may be sampled and gradients may be incomplete.
 
-    Entries of the gradient that are slow to compute are left out unless `full` is true. Between
-    two calls of `draw` or `prepare` the objective is deterministic.
+    Unless `full` is true, entries of the gradient that are slow to compute are left out. Between
+    two calls of `draw` or `prepare`, the objective is deterministic.
     """
 
     def evaluate(
         self, theta: NDArray[np.float64], *, full: bool = False
     ) -> tuple[float, NDArray[np.float64]]:
-        """Return loss and gradient; all entries of the gradient only if `full`."""
+        """Return loss and gradient; all entries of the gradient are complete only if `full`."""
         ...
 
     @property
     def is_partial(self) -> bool:
-        """Whether a gradient computed without `full=True` is complete only on the support."""
+        """Whether a gradient without ``full=True`` is complete only for entries of the support."""
         ...
 
     def prepare(self, support: NDArray[np.bool_]) -> None:
@@ -128,7 +128,7 @@ class Objective(Smooth, Protocol):
 
     @property
     def effective(self) -> float:
-        """The smallest effective number of drawn orders of a set, divided by the number drawn.
+        """The smallest effective number of drawn orders of a set, divided by their number.
 
         It is 1 if no set is sampled.
         """
@@ -157,7 +157,7 @@ State = TypeVar("State")
 
 
 class Solver(Protocol[State]):
-    """A descent method: `step` returns the next state, or None if it finds no improvement."""
+    """A descent method. `step` returns the next state, or None if it finds no improvement."""
 
     def residual(self, state: State) -> float:
         """Return the KKT residual at a state."""

@@ -1,14 +1,14 @@
 """The loop that runs a solver: it counts evaluations, draws new orders and decides when to stop.
 
 A run ends when the distance of the gradient from the subdifferential (the KKT residual) is below
-the tolerance, never because theta changed little.
+the tolerance. It never ends because theta has changed little.
 
 If sets are sampled, the objective is deterministic between two draws of orders. New orders are
-drawn at the current theta when theta has moved so far that the effective number of orders is small,
-or when the solver has converged. The new orders are independent of the orders to which theta was
-fitted. If theta is an optimum within the standard error of the new gradient, the number of orders
-is doubled. The run ends when this error is below the tolerance, or when the number of orders is at
-its limit (the Monte Carlo floor).
+drawn at the current theta in two cases: when theta has moved so far that the effective number of
+orders is small, and when the solver has converged. The new orders are independent of the orders to
+which theta was fitted. If theta is now an optimum within the standard error of the new gradient,
+the number of orders is doubled. The run ends when this error is below the tolerance, or when the
+number of orders is at its limit (the Monte Carlo floor).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = ["FIRST_KEPT", "SIGMAS", "begin", "descend_by_gradients", "solve"]
 
-# Number of orders per chain at the beginning; the objective sets the largest number.
+# Number of orders per chain at the beginning. The objective sets the largest number.
 FIRST_KEPT = 4
 _MOST_ROUNDS = 60
-# New orders are drawn if the effective number of orders is below this share of the drawn orders,
-# because a few orders then dominate the weights.
+# New orders are drawn if the effective number of orders, divided by their actual number, is below
+# this value. A few orders then dominate the weights.
 _LEAST_EFFECTIVE = 0.5
 # After each complete gradient at least this many zero entries become free, even if this makes
 # evaluations slow.
@@ -42,9 +42,10 @@ _LEAST_ENTERING = 10
 # The solver improves the free entries until their KKT residual is this share of the largest
 # violation. Then the complete gradient is computed again.
 _INNER_SHARE = 0.1
-# The KKT residual of the free entries need not be below this share of the tolerance of the fit.
+# The KKT residual of the free entries need not be smaller than this share of the tolerance of the
+# fit.
 _TIGHTEST = 0.5
-# The Monte Carlo floor in standard errors. It is about the largest error of many entries.
+# The Monte Carlo floor in standard errors. It is about the largest of the errors of many entries.
 SIGMAS = 4.0
 
 
@@ -60,12 +61,13 @@ def begin(
     objective.prepare(free)
     objective.draw(theta, FIRST_KEPT)
     state = solver.init(objective, theta)
-    # Without this error, the first round would fit theta to the first orders too precisely.
+    # Without this error, the first round would fit theta to the first orders with too much
+    # precision.
     error = objective.gradient_error(theta) if objective.is_sampled else np.zeros(1)
     if objective.is_partial:
         state = replace(state, free=free)
         if solver.may_widen(state):
-            # Compute the first complete gradient at once.
+            # With this tolerance, the first complete gradient is computed immediately.
             state = replace(state, inner_tol=float("inf"))
     return state, Info(evaluations=1, floor=float(SIGMAS * error.max()))
 
@@ -111,7 +113,7 @@ def solve(
                     state = moved
                     continue
                 if state.steps:
-                    # The quadratic model may be wrong: discard it and try a plain step.
+                    # The quadratic model may be wrong. Discard it, and try a step without it.
                     state = state.forget()
                     continue
             state, info = _end_round(solver, objective, (state, info), limits, arrived=arrived)
@@ -128,8 +130,8 @@ def _end_round(
 ) -> tuple[NewtonState, Info]:
     """Compute the complete gradient and draw new orders; set the status if the run ends.
 
-    The steps of a round leave out entries of the gradient that are slow to compute, and use the
-    same orders of sampled sets.
+    During a round, the steps leave out entries of the gradient that are slow to compute, and use
+    the same orders of sampled sets.
     """
     state, info = reached
     spent = info.iterations >= limits.max_iter
@@ -149,7 +151,7 @@ def _end_round(
 
 
 def _is_stuck(before: NewtonState, after: NewtonState, limits: Limits) -> bool:
-    """Return whether another round would be the same, with equal free entries and tolerance."""
+    """Return whether another round would repeat this one, with equal free entries and tolerance."""
     same = (
         before.free is not None
         and after.free is not None
@@ -161,11 +163,11 @@ def _is_stuck(before: NewtonState, after: NewtonState, limits: Limits) -> bool:
 def _enter(
     objective: Objective, free: NDArray[np.bool_], candidates: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
-    """Return the free entries, with as many candidates added as can be evaluated quickly.
+    """Return the free entries, and as many additional candidates as can be evaluated quickly.
 
-    The candidates with the largest violation come first. Adding few at a time would be a greedy
-    search, which ends in worse optima. Adding all at once would make components so large that every
-    evaluation is slow.
+    The candidates with the largest violation come first. If few were added at a time, the search
+    would be greedy and end in worse optima. If all were added at once, components would become so
+    large that every evaluation would be slow.
     """
 
     def with_first(count: int) -> NDArray[np.bool_]:
@@ -188,9 +190,9 @@ def _enter(
 def _widen(
     solver: ProximalNewton, objective: Objective, state: NewtonState, info: Info, limits: Limits
 ) -> tuple[NewtonState, Info]:
-    """Compute the complete gradient, and free the entries with the largest violation.
+    """Compute the complete gradient, and make the entries with the largest violation free.
 
-    The returned info has the KKT residual of all entries, which shows whether the fit has
+    The returned info contains the KKT residual of all entries, which shows whether the fit has
     converged.
     """
     loss, gradient = objective.evaluate(state.theta, full=True)
@@ -202,7 +204,7 @@ def _widen(
     sampled = objective.is_sampled
     objective.prepare(free)
     if objective.is_sampled or sampled:
-        # Some sets may be evaluated by another method after `prepare`.
+        # After `prepare`, some sets may be evaluated by another method than before.
         objective.draw(state.theta, max(state.kept, FIRST_KEPT))
         loss, gradient = objective.evaluate(state.theta)
         state = replace(state, loss=loss, gradient=gradient)

@@ -2,10 +2,11 @@
 
 Each step minimises a quadratic model of the loss plus the exact penalty. The Hessian of the model
 is a limited-memory BFGS matrix in compact form (Byrd, Nocedal and Schnabel 1994). The minimiser is
-found by coordinate descent on a working set: the base rates, the interactions that are not zero,
-and the zero interactions whose gradient exceeds the penalty. All other interactions stay zero; they
-are most of the n^2 entries. Scheinberg and Tang (2016) analyse such methods. A backtracking line
-search ensures that every step decreases the true objective, as far as rounding errors allow.
+found by coordinate descent on a working set. The working set contains the base rates, the
+interactions that are not zero, and the zero interactions whose gradient exceeds the penalty. All
+other interactions, which are most of the n^2 entries, stay zero. Scheinberg and Tang (2016) analyse
+such methods. A backtracking line search ensures that every step decreases the true objective, as
+far as rounding errors allow.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _UNSURE = 1e-10
 # If the gain is below this share of the loss, a step is also accepted if it decreases the KKT
 # residual.
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
-# Largest change of an entry of theta in one step; it changes a rate by a factor of e^20.
+# Largest change of an entry of theta in one step. Such a change multiplies a rate by e^20.
 _LONGEST = 20.0
 
 
@@ -53,12 +54,14 @@ class NewtonState:
     loss, gradient : float, array
         Minus the mean log-likelihood at theta, and its derivative.
     steps, changes : tuples of arrays
-        The quasi-Newton memory: the last steps and the changes of the gradient along them.
+        The memory of the quasi-Newton method: the last steps, and the changes of the gradient along
+        them.
     kept, rounds : int
-        If sets are sampled: the number of orders per chain in use, and how often new orders were
+        If sets are sampled: the current number of orders per chain, and how often new orders were
         drawn.
     free : array (n, n) of bool or None
-        The entries that may change, and for which the gradient is complete. None means all.
+        The entries that may change. The gradient is complete for these entries. None means all
+        entries.
     inner_tol : float
         The KKT residual of the free entries at which the complete gradient is computed again.
     """
@@ -99,7 +102,7 @@ class ProximalNewton:
         return NewtonState(theta=theta, loss=loss, gradient=gradient)
 
     def residual(self, state: NewtonState) -> float:
-        """Return the KKT residual; infinite if the loss is infinite and has no gradient."""
+        """Return the KKT residual; infinite if the loss is infinite, so that it has no gradient."""
         if not np.isfinite(state.loss):
             return float("inf")
         weights = self.penalty.weights(state.theta.shape[0])
@@ -116,9 +119,9 @@ class ProximalNewton:
     def violated(self, state: NewtonState) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
         """Return the free entries, and the positions of zero entries that violate optimality.
 
-        The free entries are those that are not zero or not penalised. The positions refer to the
-        flattened theta, and the largest violation comes first. `state` must have a complete
-        gradient.
+        An entry is free if it is not zero or not penalised. The positions are those in the
+        flattened theta, and the largest violation comes first. The gradient in `state` must be
+        complete.
         """
         weights = self.penalty.weights(state.theta.shape[0])
         free: NDArray[np.bool_] = (state.theta != 0.0) | (weights == 0.0)
@@ -128,7 +131,7 @@ class ProximalNewton:
         return free, order[: int(np.count_nonzero(violation))]
 
     def free_at_first(self, theta: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Return the entries that are free at first: those that are not zero or not penalised.
+        """Return the entries that are free at the beginning: they are not zero or not penalised.
 
         If the penalty restricts theta to a support, all entries of the support are free.
         """
@@ -138,7 +141,7 @@ class ProximalNewton:
         return present if allowed.all() or self.penalty.pinned is not None else allowed
 
     def may_widen(self, state: NewtonState) -> bool:
-        """Return whether some entries that the penalty allows to change are not free."""
+        """Return whether the penalty allows changes of some entries that are not free."""
         if state.free is None:
             return False
         weights = self.penalty.weights(state.theta.shape[0])
@@ -147,7 +150,7 @@ class ProximalNewton:
     def step(
         self, objective: Smooth, state: NewtonState, residual: float | None = None
     ) -> tuple[NewtonState | None, int]:
-        """Return the next state (None if no lower point is found) and the number of evaluations.
+        """Return the next state (None if there is no lower point) and the number of evaluations.
 
         `residual` is the KKT residual of the state, if it is known.
         """
@@ -199,10 +202,11 @@ class ProximalNewton:
         s = ((theta - state.theta) / self.unit).ravel()
         change = gradient - state.gradient
         if state.free is not None:
-            # For entries that are not free, one of the two gradients may be incomplete.
+            # For an entry that is not free, one of the two gradients may be incomplete.
             change = np.where(state.free, change, 0.0)
         if self.penalty.pinned is not None:
-            # The curvature of fixed entries would shorten the steps of the others.
+            # If the curvature of fixed entries were included, the steps of the other entries would
+            # be shorter.
             change = np.where(self.penalty.pinned, 0.0, change)
         y = (change * self.unit).ravel()
         steps, changes = state.steps, state.changes
