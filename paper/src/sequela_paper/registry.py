@@ -1,4 +1,4 @@
-"""The experiments by name; a module is imported when its experiment is first used."""
+"""The experiments by name. The module of an experiment is imported when it is first used."""
 
 from __future__ import annotations
 
