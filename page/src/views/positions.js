@@ -1,4 +1,4 @@
-// The position of each item along the progression, with the band that holds 90% of the draws.
+// The arrival time or the place in the order of each item, with the interval of 90% of the sequences.
 
 import { scaleLinear } from "d3-scale";
 
@@ -21,7 +21,7 @@ export function positionsFigure(page) {
       known.length > 2 ? slider("items", { min: 2, max: Math.min(known.length, 200), value: state.items, show: (x) => `${x} most frequent` }, (x) => update({ items: x })) : null,
     ].filter(Boolean),
     hint: "\u00a0",
-    note: `The dot is the median. The thick line contains half, and the thin line 90%, of the sequences with the item, out of ${integer(positions.draws)} sequences drawn from the model. Items that are mostly seen in late samples also have more items before them.`,
+    note: `${integer(positions.draws)} sequences of items were simulated from the model. For each item, the figure shows the sequences that contain the item: the dot is the median, the thick line contains half of them, and the thin line contains 90%. Items that are mostly seen in late samples have late places, partly because late samples have more items.`,
   });
   let width = 800;
   function draw() {
