@@ -1,4 +1,7 @@
-"""Install each peer in its own environment. A failed installation is recorded; the run goes on."""
+"""Install each peer in its own environment.
+
+If an installation fails, this is recorded, and the other peers are installed and measured.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ PEERS = [
 
 
 def python_of(places: Places, name: str) -> Path:
-    """Return the path of the interpreter of an environment, also if it does not exist."""
+    """Return the path of the interpreter of an environment, even if it does not exist."""
     return places.cache / "envs" / name / "bin" / "python"
 
 

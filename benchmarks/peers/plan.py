@@ -22,7 +22,7 @@ TITLES = {
 
 # mhn stores the items of a sample in eight words of 32 bits.
 MHN_MOST_ITEMS = 256
-# Assumed number of evaluations in a fit by mhn; we observed 117 to 235.
+# Number of evaluations that is assumed for a fit of mhn. We observed between 117 and 235.
 MHN_EVALUATIONS = 220
 
 SET_SIZES = list(range(5, 21))
@@ -112,10 +112,10 @@ def growth() -> list[Job]:
 
 
 def mhn_seconds(sizes: np.ndarray, n: int, measured: dict[str, float]) -> np.ndarray:
-    """Predict the time of mhn for sets of these sizes, from its measured times of single sets.
+    """Predict the time of mhn for sets of these sizes, from its measured times for single sets.
 
-    The time of a set of k items is proportional to n k 2^k. The largest measured sets give the
-    constant, because for small sets the overhead of the call dominates.
+    The time for a set of k items is assumed to be proportional to n k 2^k. The constant is computed
+    from the largest measured set, because the overhead of a call dominates the times of small sets.
     """
     top = max(int(k) for k in measured)
     unit = measured[str(top)] / (SET_SIZE_ITEMS * top * 2.0**top)
