@@ -44,7 +44,7 @@ def task(*, folder: str, n: int, seed: int) -> dict[str, Any]:
     n : int
         Number of items.
     seed : int
-        Seed of sampled sets and of random sortings of the items.
+        Seed of sampled sets and of random permutations of the items.
 
     Returns
     -------
@@ -246,7 +246,7 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         f"{len(table)} interactions. The {block} most frequent of {n} items have {_MOST:.0%} of it "
         f"among them, and the {at + 1} most frequent have {share[at]:.0%}. If the items are sorted "
         f"at random instead of by frequency, the first {numbers['random_median_block']} items are "
-        f"needed to reach {_MOST:.0%} (median of {_ORDERS} random sortings; the smallest number "
+        f"needed to reach {_MOST:.0%} (median of {_ORDERS} random permutations; the smallest number "
         f"was {smallest}), and the first {at + 1} items have "
         f"{numbers['random_share_first_20']:.1%} on average. {silent} items ({silent / n:.0%}) "
         f"have no interactions. {int(behind.sum())} interactions are between two items outside the "
