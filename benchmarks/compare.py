@@ -45,7 +45,7 @@ Run = dict[str, Any]
 
 
 class RunError(Exception):
-    """A process ended without a result; the message is its last line of output."""
+    """A process ended without a result. The message is the last line that it printed."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def run(revision: Revision, *arguments: str) -> Run:
 
 
 def write_data(sides: Mapping[str, Revision], folder: Path, needed: set[str]) -> None:
-    """Write the files that the cases need, if their source data exist."""
+    """Write the files that the cases need. Files whose source data do not exist are left out."""
     compare_data.write_simulated(folder)
     table = next(
         (r.folder / EXAMPLE for r in sides.values() if (r.folder / EXAMPLE).exists()), None

@@ -55,7 +55,7 @@ def row(name, X, aim, **options):
 
 
 def real_data(folder):
-    """Fit the real data sets; return rows, peak memory in MB, and seconds of a cross-validation.
+    """Fit the real data sets; return rows, peak memory in MB, and the time of a cross-validation.
 
     "aim, s" in a row is the target of the time, if there is one.
     """

@@ -37,7 +37,7 @@ SMALL = [(6, 300), (8, 200), (6, 600), (8, 400), (10, 300)]
 LARGE = [(10, 1000), (12, 600), (15, 500), (8, 2000), (12, 1000)]
 SIZES = [size for both in zip(SMALL, LARGE, strict=True) for size in both]
 METHODS = ("posterior", "fit", "mean set size", "frequency")
-# Pairs that occur together in fewer samples are left out.
+# Pairs of items that occur together in fewer samples than this are left out.
 LEAST_TOGETHER = 10
 
 
@@ -187,7 +187,7 @@ def show(found):
 
 
 def main():
-    """Run the missing data sets, or summarise the results."""
+    """Run the data sets that have no result yet (none with --summary), and print a summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--sets", type=int, default=60)

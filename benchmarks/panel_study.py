@@ -83,7 +83,7 @@ def certify(theta: np.ndarray, data: Dataset, seeds: int = 24) -> dict[str, obje
 
 
 def main(samples: int = SAMPLES) -> None:
-    """Simulate data, hide the items that panels do not cover, learn, and report the time."""
+    """Simulate data with missing cells, learn a model from them, and print the time of the fit."""
     theta, data, partly = panel_study(samples)
     sizes = data.values.sum(axis=1)
     print(partly)

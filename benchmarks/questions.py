@@ -34,7 +34,7 @@ def measured(work, repeats=3):
 
 
 def main():
-    """Measure every question, and write the times and the aims."""
+    """Measure the time of every question, and write the times and the aims."""
     import sequela
     from sequela.likelihood.plan import is_exact
 

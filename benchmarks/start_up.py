@@ -91,7 +91,7 @@ def commands(
 def measure(
     programs: Mapping[str, tuple[list[str], dict[str, str]]], repeats: int
 ) -> dict[str, list[tuple[float, float]]]:
-    """Run all programs in turn, after a first run of each that does not count."""
+    """Run all programs in turn. The first run of each program is not counted."""
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
     for turn in range(repeats + 1):
         for name, (command, environment) in programs.items():
@@ -114,7 +114,7 @@ def measure_cold(
 
 
 def lines(found: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
-    """Return the table: median CPU seconds and memory, and their ratios to the values of base."""
+    """Return the table: median CPU seconds and memory of each program, also as ratios to base."""
 
     def medians(name: str) -> tuple[float, float]:
         seconds, megabytes = zip(*found[name], strict=True)
@@ -151,7 +151,7 @@ def _simulated(folder: Path) -> Path:
 
 
 def main(given: Sequence[str] | None = None, root: Path = compare.ROOT) -> None:
-    """Measure and print the table."""
+    """Run the measurements, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.start_up")
     parser.add_argument("base", help="the revision to compare with")
     parser.add_argument(

@@ -120,7 +120,7 @@ def panel_cohort(samples: int = SAMPLES) -> pd.DataFrame:
 
 
 def run(source: Path, script: str, *arguments: object) -> dict[str, Any]:
-    """Run a script with the package in `source`; return its output."""
+    """Run a script that imports sequela from the folder `source`; return what it prints."""
     done = subprocess.run(  # noqa: S603 - our own script
         [sys.executable, "-c", script, *map(str, arguments)],
         stdout=subprocess.PIPE, text=True, check=True, cwd=tempfile.gettempdir(),
@@ -151,7 +151,7 @@ def compare(base: str, table: Path, model: Path, every: int, folder: Path) -> di
 
 
 def main() -> None:
-    """Measure, print and write the results."""
+    """Run the measurements, and print and write the results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--base", help="older revision, to compare the times of the tables")
     parser.add_argument(

@@ -190,9 +190,9 @@ def family(session: int) -> list[int]:
 
 
 def alone(session: int) -> tuple[bool, float]:
-    """Wait until all processes of a session have ended.
+    """Wait until all processes of a session have ended, but at most `PATIENCE` seconds.
 
-    Return whether this was within the limit, and the seconds that it took.
+    Return whether all processes have ended, and the seconds that it took.
     """
     began = time.monotonic()
     while family(session) and time.monotonic() - began < PATIENCE:
@@ -342,7 +342,7 @@ def run_whole(command: Command, folder: Path) -> tuple[str, list[tuple[str, floa
 
 
 class Trial:
-    """The test of one command: it runs to its end, and then it is stopped many times."""
+    """The test of one command. The command is first run to its end, and then stopped many times."""
 
     def __init__(self, name: str, kills: int, root: Path, chance: random.Random) -> None:
         self.name, self.kills, self.root, self.chance = name, kills, root, chance

@@ -96,7 +96,7 @@ def _orders(
 
 
 def main(count: int = 20) -> None:
-    """Print and draw the medians over the data sets."""
+    """Print, write and draw the medians over the data sets."""
     assert abs(two_item_family_of(THETA).order_probability(1.0) - 0.982) < 0.001
     rows = [row for seed in range(count) for row in one(seed)]
     table = pd.DataFrame(rows).groupby(["kind", "number"], sort=False)

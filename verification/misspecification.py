@@ -154,7 +154,7 @@ def clear_pairs(before: NDArray[np.float64]) -> list[tuple[int, int]]:
 
 
 def right(model: sequela.Model, pairs: list[tuple[int, int]]) -> int:
-    """Return the number of pairs that a model has in the right order."""
+    """Return the number of pairs for which a model has the right order."""
     p = order_matrix(model, random_state=1, n_threads=1, draws=20_000).probability.to_numpy()
     return int(sum(p[i, j] > 0.5 for i, j in pairs))
 

@@ -41,7 +41,7 @@ PENALTY = 0.01
 
 
 def table(name: str) -> pd.DataFrame:
-    """Return the samples of one of the two data sets."""
+    """Return the samples of one of the two data sets, "two" or "five"."""
     folder = Path(os.environ.get("SEQUELA_DATA", "../shared/data"))
     return pd.read_csv(folder / "synthetic" / f"{FILES[name]}.csv").drop(columns=["sample", "time"])
 
@@ -163,7 +163,7 @@ def draw(found: dict, path: Path) -> None:
 
 
 def main() -> None:
-    """Run the tasks that have no result yet, or summarise."""
+    """Run the tasks that have no result yet (none with --summary), and print a summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--summary", action="store_true")

@@ -136,7 +136,7 @@ def draw(table: pd.DataFrame, found: dict, path: Path) -> None:
 
 
 def main() -> None:
-    """Run the data sets that have no result yet, or summarise."""
+    """Run the data sets that have no result yet (none with --summary), and print a summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--sets", type=int, default=200)

@@ -189,7 +189,7 @@ def share_right(calls, low, high):
     total = inside[:, 2].sum()
     right = inside[:, 1].sum() / total
     stated = np.average(inside[:, 0], weights=inside[:, 2])
-    # The error of the difference between the share of right orders and the stated probability.
+    # The standard error is that of the difference between this share and the stated probability.
     surplus = inside[:, 1] - inside[:, 0] * inside[:, 2]
     by_set = np.bincount(inside[:, 3].astype(int), surplus - surplus.sum() / total * inside[:, 2])
     error = np.sqrt((by_set**2).sum()) / total
@@ -276,7 +276,7 @@ def draw(ranks, rows, path):
 
 
 def main():
-    """Run the data sets that have no result yet, or summarise."""
+    """Run the data sets that have no result yet (none with --summary), and print a summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--sets", type=int, default=201)

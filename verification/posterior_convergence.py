@@ -55,12 +55,12 @@ def cascade():
 
 
 def older_glioblastoma():
-    """Return the 20-item table of 261 samples."""
+    """Return the older glioblastoma table, with 20 items and 261 samples."""
     return Dataset.coerce(pd.read_csv(data_folder() / "gbm" / "schill20.csv"))
 
 
 def glioblastoma_items(n):
-    """Return all 378 samples with the n most frequent items."""
+    """Return the 378 glioblastoma samples with the n most frequent items."""
     return Dataset.coerce(glioblastoma(data_folder()).iloc[:, :n])
 
 
@@ -203,7 +203,7 @@ def summary(records):
 
 
 def main():
-    """Run the tables that have no result yet, or summarise."""
+    """Run the tables that have no result yet (none with --summary), and print a summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--only", nargs="*", choices=TABLES, default=list(TABLES))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 PENALTY = 0.01
 
-# The items of simulated data that act on each other; all others are clocks.
+# Number of items of simulated data that act on each other. All others are clock items.
 INTERACTING = 6
 # Mean number of clock items that arrive per unit of time. It is the same for every n. With the
 # larger number ("sim"), the items determine the time of a sample well. With the smaller number

@@ -133,7 +133,10 @@ def _run(step: list[str]) -> str:
 
 
 def find_python(before: tuple[int, int]) -> str | None:
-    """Return an interpreter older than a version (this one, or one on the path), or None."""
+    """Return a Python interpreter older than the version `before`, or None if there is none.
+
+    It is the interpreter that runs this program, or one on the path.
+    """
     if sys.version_info[:2] < before:
         return sys.executable
     for minor in range(before[1] - 1, 10, -1):

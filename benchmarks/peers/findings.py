@@ -118,7 +118,7 @@ def _is_ahead(row: dict[str, Any]) -> bool:
 
 
 def _against(rows: list[dict[str, Any]], tool: str) -> list[str]:
-    """Return sentences on how much earlier than a peer sequela reached the peer's objective."""
+    """Return sentences that compare when a peer and sequela reached the peer's final objective."""
     done = [row for row in rows if row["tool"] == tool and row["objective"] is not None]
     if not done:
         return []
@@ -233,7 +233,7 @@ def _kernel(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _phases(rows: list[dict[str, Any]]) -> list[str]:
-    """Return a sentence on the phases of the kernel that are far from the peak speed."""
+    """Return a sentence about the speed of the phases of the kernel."""
     products = [row for row in rows if "matrix product" in row["phase"]]
     others = [row for row in rows if "matrix product" not in row["phase"]]
     if not products or not others:

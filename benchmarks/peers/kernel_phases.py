@@ -142,7 +142,7 @@ def run(phase: int, repeats: int, n: int, k: int, given: dict[str, np.ndarray]) 
 
 
 def phases(n: int, k: int, peak: float) -> list[dict[str, Any]]:
-    """Return the phases of a value and gradient for one set of k of n items, one thread.
+    """Return the times of the phases of a value and gradient, for one set of k of n items.
 
     Parameters
     ----------

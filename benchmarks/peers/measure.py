@@ -91,7 +91,8 @@ def _one(places: Places, job: Job, case: Case | None, limit: float) -> dict[str,
         return {**_about(job, case, case.X), "status": "not possible", "message": why}
     X = case.up_to(largest)
     if job.same_as and len(X) == len(case.X) and job.tool == plans.OURS:
-        # The peer can use all samples, so the fit of sequela to all samples is the same job.
+        # The peer can use all samples. So the fit of sequela to the samples of the peer is the same
+        # as its fit to all samples.
         other = places.read("fit", plans.Job(job.case, job.tool).name)
         if other:
             print("skipped: the peer uses all samples, and sequela was fitted to them already")

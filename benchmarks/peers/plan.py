@@ -31,7 +31,7 @@ SET_SIZE_ITEMS = 100
 
 @dataclass(frozen=True)
 class Job:
-    """One measurement: a tool on a case.
+    """One measurement: a tool that is run on a case.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ def plan(*, quick: bool = False) -> list[Job]:
 
 
 def growth() -> list[Job]:
-    """Return fits and gradients of sequela for growing simulated data."""
+    """Return the jobs that measure sequela on simulated data of increasing size."""
     sizes = [(n, 5000) for n in (20, 50, 100, 200, 500, 1000)] + [(100, 500), (100, 50_000)]
     jobs = [Job(simulated_name("grow", n, N), OURS) for n, N in sizes]
     more = (24, 96, 384, 1536, 6144)

@@ -176,7 +176,8 @@ def _instructions(sizes: tuple[int, ...]) -> dict[str, Any]:
             if total is None or not base:
                 return {"tool": tool, "message": f"{tool} gave no count", "rows": rows}
             sizes_of = np.unique(X, axis=0).sum(axis=1)
-            # `base` includes the first gradient at the smallest n, which is negligible for large n.
+            # `base` also has the instructions of one gradient for the smallest n. For large n these
+            # are negligible.
             gradients = more if not rows else more + 1
             each = (total - base) / gradients
             operations = float(np.sum(6 * n * 2.0**sizes_of))

@@ -108,7 +108,7 @@ def _high_water(pid: int) -> float:
 
 
 def _what_is_left(folder: Path, code: int | None, killed: bool) -> dict[str, Any]:
-    """Return how a worker without a result ended, with a message and its last step."""
+    """Return how a worker ended that wrote no result: its status, a message and its last step."""
     steps = trajectory(folder)
     lines = (folder / "log.txt").read_text(errors="replace").strip().splitlines()
     if killed:
@@ -129,6 +129,6 @@ def trajectory(folder: Path) -> list[dict[str, Any]]:
     path = folder / "trajectory.jsonl"
     if not path.exists():
         return []
-    # Ignore a line that is incomplete after a crash.
+    # If the worker crashed, the last line may be incomplete. It is ignored.
     lines = [line for line in path.read_text().splitlines() if line.endswith("}")]
     return [json.loads(line) for line in lines]

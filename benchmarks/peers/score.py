@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from benchmarks.peers.records import Places
 
 MOST_EXACT = 20
-# If exact scoring of one theta would take more seconds, larger sets are sampled.
+# If it would take more seconds than this to score one theta exactly, the largest sets are sampled.
 _MOST_SECONDS = 12.0
 # Scoring all points of a curve over time may take this many seconds. If scoring one theta takes
 # more than `_DEAR` seconds, there is no curve. Earlier thetas are then scored only to find the time
@@ -37,7 +37,7 @@ _DEAR = 6.0
 _CURVE_POINTS = 25
 # Orders are compared only for pairs whose true probability differs from one half by at least this.
 _CLEAR = 0.1
-# Smaller effects do not count as interactions.
+# An effect that is smaller than this does not count as an interaction.
 _NOTABLE = 0.1
 _NEAR = 1e-3
 
@@ -243,7 +243,7 @@ def _reached(ours: Way, peer: Way, target: float) -> dict[str, Any]:
 
 
 def known_errors(theta: np.ndarray, truth: np.ndarray) -> dict[str, float]:
-    """Return the errors of a learned theta: differences from the true theta in several measures."""
+    """Return several measures of the difference between a learned theta and the true theta."""
     from sequela import order_matrix
     from sequela.questions import sequence_divergence
 

@@ -96,7 +96,7 @@ def _name(place: tuple[Any, ...]) -> str:
 def damaged_arrays(
     content: bytes, chance: random.Random, count: int
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield an archive with a changed type, shape or entry of an array, or with changed JSON."""
+    """Yield an archive with a changed array (its type, shape or entries) or with changed JSON."""
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     names = [name for name in arrays if arrays[name].dtype.kind != "U"]

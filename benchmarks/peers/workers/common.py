@@ -41,7 +41,7 @@ class Recorder:
         self.start()
 
     def start(self):
-        """Begin a fit; the records of an earlier one are overwritten."""
+        """Begin a fit. The records of an earlier fit are overwritten."""
         (self.folder / "trajectory.jsonl").unlink(missing_ok=True)
         self.steps = []
         self.written = 0
@@ -72,7 +72,7 @@ class Recorder:
             file.writelines(json.dumps(step) + "\n" for step in steps)
 
     def fastest(self, learn):
-        """Run a fit, repeat it if it is short, and return the result of the fastest.
+        """Run a fit, repeat it if it is short, and return the result of the fastest run.
 
         `learn` runs the fit and returns a dictionary with its "seconds". A tool does the same steps
         in every repeat. Therefore all repeats write the same thetas, and only their times differ.

@@ -64,7 +64,7 @@ def adjusted_theta(gamma: float, theta: float = _THETA) -> float:
 
 
 def _pair_frequency(diagonal: float, gamma: float) -> float:
-    """Return the frequency of each of two items that act on one another with gamma, eq. (6)."""
+    """Return the frequency of each of two items with the effect gamma on each other, eq. (6)."""
     first, second = math.exp(diagonal), math.exp(diagonal + gamma)
     one = first / (1.0 + 2.0 * first)  # the probability that this item comes first
     return one + one * second / (1.0 + second)
@@ -73,7 +73,7 @@ def _pair_frequency(diagonal: float, gamma: float) -> float:
 def pair_log_probabilities(
     diagonal: float, gamma: float, times: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the log-probabilities of a pair at given times: none, only this item, and both.
+    """Return log-probabilities at given times: no item of a pair, only one given item, both.
 
     The first of the two items arrives at rate 2a, where a = exp(diagonal). The other item then
     arrives at rate b = a exp(gamma). In the formulas, "this" is one given item of the pair::
@@ -107,12 +107,12 @@ def time_variances(log_likelihood: NDArray[np.float64], nodes: int = _NODES) -> 
     mass = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
     mass /= mass.sum(axis=1, keepdims=True)
     mean = mass @ times
-    # Sum squares around the mean, because a difference of moments would lose digits.
+    # Sum the squared distances from the mean: a difference of two moments would lose digits.
     found: NDArray[np.float64] = (mass * (times - mean[:, None]) ** 2).sum(axis=1)
     return found
 
 
-# --- One setting and one m ------------------------------------------------------------------------
+# --- The task: one setting and one number of items ------------------------------------------------
 
 
 def task(*, seed: int, setting: str, gamma: float | None, m: int, samples: int) -> dict[str, Any]:
@@ -257,7 +257,7 @@ def _point(table: pd.DataFrame, setting: str, m: int) -> tuple[float, float]:
 
 
 def _log_ratio(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, float]:
-    """Return the log of a ratio of variances and its standard error."""
+    """Return the logarithm of the ratio of two variances, and the standard error of it."""
     error = math.hypot(one[1] / one[0], two[1] / two[0])
     return math.log(one[0] / two[0]), error
 
@@ -388,7 +388,10 @@ def _judge_repulsive(tables: Mapping[str, pd.DataFrame]) -> Verdict:
 
 
 def _effect(table: pd.DataFrame, setting: str, base: str) -> tuple[float, float]:
-    """Return the log ratio of two lines, as a mean over m = 20, 50 and 100, with its error."""
+    """Return the logarithm of the ratio of two lines and its standard error.
+
+    The logarithm is averaged over m = 20, 50 and 100.
+    """
     found = [_log_ratio(_point(table, setting, m), _point(table, base, m)) for m in (20, 50, 100)]
     logs, errors = np.array(found).T
     return float(logs.mean()), float(np.sqrt((errors**2).sum()) / errors.size)

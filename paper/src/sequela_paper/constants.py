@@ -57,7 +57,7 @@ def task(
 
 
 def _trial(rng: np.random.Generator, w: float, t: float, m: int, draws: int) -> dict[str, Any]:
-    """Draw the number of items present at time t, and return statistics of the posteriors."""
+    """Draw numbers of items that are present at time t; compare the posteriors with Theorem 1."""
     present = rng.binomial(m, -math.expm1(-w * t), size=draws)
     counts, which = np.unique(present, return_inverse=True)
     moments = np.array([identical_items_posterior(w, m, int(k)) for k in counts])[which]
@@ -155,7 +155,7 @@ def _judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
     reached = last[last["enough"]]
     ratio = (reached["m_variance"] / reached["limit"]).to_numpy()
     of_bound = (reached["m_variance"] / reached["C2"]).to_numpy()
-    # For each time, the rate with the smallest variance.
+    # For each time, this is the simulated rate with the smallest variance.
     narrowest = last.loc[last.groupby("t")["m_variance"].idxmin()].sort_values("t")
     measured = narrowest["w"].tolist()
     falls_measured = bool((np.diff(measured) < 0.0).all())

@@ -77,12 +77,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the claim of the paper holds.
+    """Whether the claim of the paper is confirmed.
 
     Attributes
     ----------
     holds : bool or None
-        Whether the claim holds. None means that this run cannot tell.
+        Whether the claim is confirmed. None means that this run cannot decide it.
     text : str
         A few sentences with the numbers.
     numbers : dict

@@ -30,7 +30,7 @@ def curve(
     place: int,
     label: str,
 ) -> None:
-    """Draw a curve with error bars, in the colour, line style and marker of number `place`.
+    """Draw a curve with error bars; `place` is the number of its colour, line style and marker.
 
     `error` is the name of a column with half the length of the error bars, or of two columns with
     their lower and upper ends.

@@ -170,7 +170,7 @@ class FullStateSpace:
 
     @cached_property
     def _levels(self) -> list[_Level]:
-        """Return the sets of each size, with the present and the absent items of each set."""
+        """Return the sets of each size, with the present items and the absent items of each set."""
         n = self.n
         sets = np.arange(1 << n, dtype=np.int32)
         places = np.arange(n, dtype=np.int32)
@@ -282,7 +282,7 @@ def _halves(x: NDArray[np.float64], j: int) -> tuple[NDArray[np.float64], NDArra
 
 
 def _sums_with_each(x: NDArray[np.float64], n: int, j: int) -> NDArray[np.float64]:
-    """Return for each item i the sum of x over the sets with i; for i = j, over all sets."""
+    """Return for each item i the sum of x over the sets with i; the sum for j is over all sets."""
     sums = np.empty(n)
     for i in reversed(range(n)):
         half = 1 << i

@@ -43,9 +43,13 @@ _EVIDENCE_UP_TO = 200  # with more items, the evidence of one pair would take te
 _SIZES_OF_PAPER_SOLVER = (0, 10, 20)
 _QUICK = (0, 5, 10)
 _QUICK_OF_PAPER_SOLVER = (0,)
-_ALL_PAIRS_FROM = 30  # all eight items are among the 30 most frequent: one fit answers all pairs
+# All items of the pairs are among the 30 most frequent. So with 30 other items or more, one fit
+# gives the orders of all pairs.
+_ALL_PAIRS_FROM = 30
 _PENALTY = 0.01
-_WIDTHS = (0.2, 2.0)  # the width of the paper, and one that also reaches more distant optima
+# Widths of the random starts: that of the paper, and a larger one, from which more distant optima
+# are also found.
+_WIDTHS = (0.2, 2.0)
 _PAPER_ITERATIONS = 3000
 _QUICK_ITERATIONS = 300
 # Sets of more than 16 to 18 items are sampled: the exact evaluation of a set of 20 items would take
@@ -53,7 +57,7 @@ _QUICK_ITERATIONS = 300
 _BUDGET = Budget(work=1e8)
 _DRAWS = 1_000_000
 _OURS, _PAPER, _EVIDENCE = "ours", "adagrad", "evidence"
-# Evidence in nats below which an order is undecided.
+# An order is undecided if its evidence, in nats, is smaller than this.
 _DECIDED = 2.0
 
 
@@ -105,7 +109,7 @@ def task(
     iterations: int,
     seed: int,
 ) -> dict[str, Any]:
-    """Learn from the pairs and the most frequent other items; return the order of each pair."""
+    """Learn a model of the pairs and the most frequent other items; return each pair's order."""
     data = glioblastoma(folder)
     chosen = {item for pair in pairs for item in PAIRS[pair]}
     if len(pairs) > 1:
@@ -163,7 +167,7 @@ def _evidence(samples: Any, pair: tuple[str, str], seed: int) -> dict[str, Any]:
 
 
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001 - not used here
-    """Return one row per pair and repetition, their means, and the evidence for each order."""
+    """Return tables of the fits (a row per pair and repetition), their means, and the evidence."""
     fits = results[results["kind"] != _EVIDENCE]
     rows = []
     for row in fits.to_dict("records"):
@@ -325,7 +329,8 @@ def _agrees(pair: str, mine: pd.DataFrame, nats: float | None) -> bool:
     if pair == "TP53/IDH1":
         return bool(mean < 0.5)
     if pair == "MDM2(A)/CDK4(A)":
-        # Undecided: starts disagree, shares are near one half, or there is no evidence.
+        # The order is undecided if starts disagree, if the mean probability is near one half, or if
+        # there is no evidence.
         spread = (late["lowest"] < 0.5).any() and (late["highest"] > 0.5).any()
         return bool(spread or abs(mean - 0.5) < 0.15 or (nats is not None and abs(nats) < _DECIDED))
     return bool(mean > 0.5)

@@ -138,7 +138,7 @@ def _gradient(likelihood: Likelihood, theta: NDArray[np.float64]) -> NDArray[np.
 
 
 def _ascend(likelihood: Likelihood, penalty: float, seed: int) -> NDArray[np.float64]:
-    """Return theta after 50 epochs that learn base rates and 100 that learn all entries."""
+    """Return theta after 50 epochs that learn base rates and 100 epochs that learn all entries."""
     n = likelihood.data.n_items
     objective = _ExactGradient(likelihood)
 
@@ -178,7 +178,10 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
 
 
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001
-    """Return mean errors, and the ratios of the uniform proposal's error to the others' errors."""
+    """Return tables of mean errors, and of ratios of errors.
+
+    The error of the uniform proposal is divided by that of each of the other two samplers.
+    """
     rows = [
         {
             "repeat": repeat, "penalty": one["penalty"], "n": one["n"], "sampler": name,
@@ -227,7 +230,10 @@ def _log_mean(errors: pd.Series[float]) -> float:
 
 
 def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
-    """Draw error against draws: one column per size, one row with and one without penalty."""
+    """Draw the errors against the number of draws.
+
+    There is one column per number of items, a row with penalty and a row without penalty.
+    """
     table = tables["fig9"]
     penalties = sorted(table["penalty"].unique(), reverse=True)
     sizes = sorted(table["n"].unique())

@@ -49,7 +49,7 @@ _ITERATIONS = 3000
 _PROBE = 10
 _FEW = 100  # a fit that may use at most this many iterations has no time limit
 _DIAGONAL = 50
-# Fits that take fewer than _SHORT seconds are timed _RUNS times, and the median is used.
+# A fit that takes fewer than _SHORT seconds is run _RUNS times, and its median time is used.
 _SHORT = 3.0
 _RUNS = 3
 
@@ -63,7 +63,7 @@ def task(
     time_limit: float,
     seed: int,
 ) -> dict[str, Any]:
-    """Time every method at every size.
+    """Measure the learning time of every method for every number of items.
 
     Parameters
     ----------
@@ -84,7 +84,8 @@ def task(
         "rows" has one entry per method and size.
     """
     data = glioblastoma(folder)
-    # Threads of NumPy would make one method faster and disturb another.
+    # All methods use one thread. More threads of NumPy would make some methods faster and others
+    # slower.
     with one_thread(), warnings.catch_warnings():
         # Items that never occur together, and fits that are stopped early, are expected here.
         warnings.simplefilter("ignore")
@@ -143,7 +144,7 @@ def _row(
 
 
 def _time_ours(data: Dataset, seed: int, target: float) -> dict[str, Any]:
-    """Measure the time of our solver, in total and until the objective of the paper's solver."""
+    """Measure the time of our solver, and when it reaches the objective of the paper's solver."""
     learner, first = _fit(data, seed)
     times = [first]
     while first < _SHORT and len(times) < _RUNS:
@@ -153,7 +154,7 @@ def _time_ours(data: Dataset, seed: int, target: float) -> dict[str, Any]:
     there = history["objective"] >= target
     reached = None
     if there.any():
-        # All time outside the iterations (for the start and the values of large sets) is counted.
+        # The time outside the iterations (for the start and the values of large sets) is included.
         left = float(history["seconds"].iloc[-1] - history["seconds"][there].iloc[0])
         reached = max(seconds - left, 0.0)
     return _row(
@@ -168,7 +169,7 @@ def _time_paper(data: Dataset, seed: int, iterations: int, time_limit: float) ->
     most = iterations
     if iterations > _FEW:
         probe, _ = _fit(data, seed, solver="adagrad", max_iter=_PROBE)
-        # Leave out the first iterations: they learn base rates only and are faster.
+        # Leave out the first iterations: they learn only base rates, and take less time.
         clock = probe.history_["seconds"].to_numpy()[_DIAGONAL + 1 :]
         each = float((clock[-1] - clock[0]) / (len(clock) - 1))
         most = min(iterations, max(int(time_limit / each) - _DIAGONAL, _PROBE))

@@ -52,7 +52,7 @@ _KNOWN = "known times"
 
 
 def cases(settings: Settings) -> list[dict[str, Any]]:
-    """Return every (data set, m, repetition) for each solver, and the fits to known times."""
+    """Return the cases: data sets, m and repetitions for each solver, and fits to known times."""
     common = {
         "folder": None if settings.data is None else str(settings.data),
         "clock_seed": settings.seed,
@@ -149,7 +149,7 @@ def _tolerance(sets: Dataset) -> float:
 
 
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001 - not used here
-    """Return all repetitions, and their means."""
+    """Return a table of all repetitions, and a table of their means."""
     whole = results.drop(columns=["folder", "clock_seed", "iterations"])
     for column in ("kl_refit", "kl_penalised"):
         if column not in whole:
@@ -210,7 +210,10 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
 
 
 def _dots(ax: Any, whole: pd.DataFrame, dataset: str) -> None:
-    """Draw single repetitions: the mean hides that each is close to a right or a wrong order."""
+    """Draw single repetitions.
+
+    The mean hides that each repetition is close either to the right or to a wrong order.
+    """
     for place, solver in ((0, _OURS), (3, _PAPER)):
         part = whole[(whole["dataset"] == dataset) & (whole["solver"] == solver)]
         shift = (part["repetition"] % 7 - 3) * 0.09

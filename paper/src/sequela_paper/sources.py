@@ -59,7 +59,7 @@ _SEEDS = {"two": 2023, "five": 7}
 
 
 def data_folder(given: str | os.PathLike[str] | None) -> Path | None:
-    """Return the folder with the data: the given one, SEQUELA_DATA, or None."""
+    """Return the folder of the data: `given`, else the folder in SEQUELA_DATA, else None."""
     named = given or os.environ.get("SEQUELA_DATA")
     if named is None:
         return None
@@ -70,7 +70,7 @@ def data_folder(given: str | os.PathLike[str] | None) -> Path | None:
 
 
 def check_files(folder: Path | None, files: Iterable[str], name: str) -> None:
-    """Raise if files that an experiment needs are missing, before any work is done."""
+    """Raise an error if files that an experiment needs are missing."""
     for file in files:
         if folder is None:
             raise InputError(

@@ -36,8 +36,8 @@ __all__ = ["EXPERIMENTS", "task"]
 PENALTY = 0.01
 WIDTHS = (0.2, 2.0)
 FIRST, SECOND = "MDM2(A)", "CDK4(A)"
-# The exact penalised objective at the result of the mhn package (1.2.3), whose penalty is smoothed.
-# The second number is the objective after mhn has rounded theta to two decimals.
+# The exact penalised objective of the theta that mhn (1.2.3) learns with its smoothed penalty, and
+# that of the same theta after mhn has rounded it to two decimals.
 MHN_OBJECTIVE = -7.963794
 MHN_ROUNDED_OBJECTIVE = -7.961730
 _ITERATIONS = {"ours": 1000, "adagrad": 3000}
@@ -113,7 +113,7 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
 
 
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:
-    """Return tables of the starts, the optima, their theta, and the range of each entry."""
+    """Return tables of the starts, the optima, the thetas of the optima, and ranges of entries."""
     items = schill_table(str(settings.data)).items
     thetas = [np.array(theta) for theta in results["theta"]]
     groups = group_starts(
@@ -175,7 +175,7 @@ def tables(results: pd.DataFrame, settings: Settings) -> Tables:
 
 
 def _sparse(group: int, theta: NDArray[np.float64], items: tuple[str, ...]) -> pd.DataFrame:
-    """Return the non-zero entries of theta; those from an item to itself are log base rates."""
+    """Return the non-zero entries of theta. If "from" equals "to", the entry is a log base rate."""
     i, j = np.nonzero(theta)
     labels = np.array(items, dtype=object)
     return pd.DataFrame({"group": group, "from": labels[i], "to": labels[j], "effect": theta[i, j]})

@@ -34,7 +34,7 @@ _SAMPLES = 500
 _NODES = 800
 _TRUTH_FILE = "synthetic/synth2_theta.csv"
 
-# The times at which densities are drawn; they are closer where densities are steep.
+# The times at which densities are drawn. They are close together where densities are steep.
 _LAST_TIME = 5.0
 _DRAWN_TIMES = _LAST_TIME * np.linspace(0.0, 1.0, 61) ** 1.5
 _DIGITS = 4
@@ -97,7 +97,7 @@ def clock_rates(folder: str | None, data: Dataset) -> NDArray[np.float64]:
     return np.exp(theta)
 
 
-# --- One number of clocks -------------------------------------------------------------------------
+# --- The task: one number of clock items ----------------------------------------------------------
 
 
 def task(*, seed: int, m: int, samples: int, folder: str | None) -> dict[str, Any]:
@@ -277,7 +277,10 @@ def _draw_group(
 
 
 def _set_heights(ax: Any, peaks: NDArray[np.float64]) -> None:
-    """Set the limits of the axis; the highest peaks (samples without clock items) are cut off."""
+    """Set the limits of the axes.
+
+    The highest peaks are cut off. They belong to samples without clock items.
+    """
     ticker = load("matplotlib.ticker")
     top = min(1.3 * float(peaks.max()), _HIGHEST)
     if peaks.max() > top:
@@ -325,7 +328,7 @@ def _judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
 EXPERIMENTS = {
     "fig1": Experiment(
         name="fig1",
-        title="posterior times of 500 samples, with more and more clocks",
+        title="posteriors of the times of 500 samples, for more and more clock items",
         where="Figure 1, section 3.3",
         claim=(
             "Without clock items, the posterior of the time of every sample is the prior. With "
