@@ -215,7 +215,7 @@ function thetaMap(page) {
     },
     scale: () => [`${number(-top, 2)} or less`, "0", `${number(top, 2)} or more`],
     note:
-      "The item of the row acts on the item of the column. In orange cells it raises the rate of the item of the column, in blue cells it lowers this rate, and in empty cells it has no effect. The number is the logarithm of the factor by which the rate changes. Point at the grey diagonal to read base rates." +
+      "The item of the row acts on the item of the column. In orange cells, the item of the row raises the rate of the item of the column. In blue cells it lowers this rate, and in empty cells it has no effect. The number is the logarithm of the factor by which the rate changes. Point at the grey diagonal to read base rates." +
       (data.isPosterior ? ` Effects are means over the posterior. A cell is pale if it is uncertain whether the interaction is present, and empty if this probability is below ${percent(data.payload.model.least_present)}.` : ""),
   });
 }

@@ -256,7 +256,7 @@ function orderPart(page, set, past, best) {
     [
       { title: "item", text: true, value: (row) => data.labels[row.item], show: (row) => page.item(row.item) },
       { title: "mean arrival", value: (row) => row.arrival, show: (row) => number(row.arrival, 3) },
-      { title: "mean place", value: (row) => row.place, show: (row) => number(row.place, 2) },
+      { title: "mean position", value: (row) => row.place, show: (row) => number(row.place, 2) },
       { title: "came first", value: (row) => row.first, show: (row) => probability(row.first) },
       { title: "came last", value: (row) => row.last, show: (row) => probability(row.last) },
     ],

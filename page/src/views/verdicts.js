@@ -238,7 +238,7 @@ function orderTable(page) {
     has("samples")
       ? { title: "samples with both", value: (row) => row.samples, show: (row) => (row.samples === null ? "\u2013" : integer(row.samples)) }
       : has("observed")
-        ? { title: "seen together", value: (row) => row.observed, show: (row) => (row.observed === null ? "\u2013" : percent(row.observed)) }
+        ? { title: "share with both", value: (row) => row.observed, show: (row) => (row.observed === null ? "\u2013" : percent(row.observed)) }
         : null,
     has("effective") ? { title: "effective draws", value: (row) => row.effective, show: (row) => integer(row.effective) } : null,
     has("rHat") ? { title: "R\u2011hat", csv: [["R-hat", (row) => row.rHat]], value: (row) => row.rHat, show: (row) => h("span", { class: row.rHat > 1.01 ? "verdict no" : "" }, row.rHat.toFixed(3)) } : null,
