@@ -70,8 +70,7 @@ function drawPositions(made, rows, width, what, page) {
   });
   function say(item, at) {
     const share = data.frequency ? `; in ${percent(data.frequency[item])} of samples` : "";
-    const unit = what === "position" ? "position" : "time";
-    replace(made.status, page.name(item), `: ${unit} ${number(at[2], 2)} (median), 90% between ${number(at[0], 2)} and ${number(at[4], 2)}${share}`);
+    replace(made.status, page.name(item), `: ${what} ${number(at[2], 2)} (median), 90% between ${number(at[0], 2)} and ${number(at[4], 2)}${share}`);
   }
   roving(marks);
   const title = what === "position" ? "position in the order (1 is first)" : "time of arrival";
