@@ -1,4 +1,4 @@
-"""Rules for this package: imports from sequela, modules loaded at start, lengths of files."""
+"""Check rules for this package: imports from sequela, modules loaded at start, file lengths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import sequela_paper
 
 SOURCE = Path(sequela_paper.__file__).parent
 FILES = sorted(SOURCE.glob("*.py"))
-# The packages of sequela that an experiment may use; not its compiled code.
+# The packages of sequela that an experiment may use. The compiled code is not one of them.
 ROOMS = {
     "budget", "data", "learning", "likelihood", "model", "plots", "questions", "repeats", "report",
     "settings", "simulation", "support",

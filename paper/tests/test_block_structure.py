@@ -1,4 +1,4 @@
-"""Figure 11 in its quick form: the block, its curve, and what random orders of items give."""
+"""Figure 11 in its quick form: the block, its curve, and the curves of random permutations."""
 
 import numpy as np
 import pandas as pd
@@ -87,7 +87,7 @@ def test_shares_within_any_order():
 
 
 def test_spread_interactions_are_no_block(read):
-    """If the same effects are between random items, the claim fails."""
+    """If the same effects are between randomly chosen items, the claim is not confirmed."""
     rng = np.random.default_rng(2)
     place = rng.permutation(50)
     table = read["fig11"].copy()

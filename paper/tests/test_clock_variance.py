@@ -22,8 +22,8 @@ from sequela_paper.time_posteriors import clocks_log_likelihood, time_rule
 
 NAMES = ("fig6", "fig7", "fig8")
 GAMMAS = (0.0, 4.0, 8.0, 12.0, -4.0, -8.0, -12.0)
-# A sampled mean may be off by this many standard errors. In some 60 comparisons, a correct program
-# exceeds this with probability below 1e-3.
+# A sampled mean may differ from the exact mean by this many standard errors. There are about 60
+# comparisons. In a correct program, the probability that any of them fails is below 1e-3.
 ALLOWED = 4.5
 
 
@@ -43,8 +43,9 @@ def tables(made):
 
 
 def mean_variance_identical(w, m):
-    """Return the mean posterior variance of m items of rate w, a sum over the number k of present.
+    """Return the mean posterior variance of the time for m items of rate w.
 
+    It is a sum over the number k of items that are present, which has the probability
     P(k) = C(m, k) B(m - k + 1/w, k + 1) / w. Lemma 1 (corrected) gives the variance for each k.
     """
     k = np.arange(m + 1)
@@ -108,7 +109,7 @@ def test_identical_items_have_their_exact_mean(tables):
             expected = mean_variance_identical(w, row.m)
             assert row.variance == pytest.approx(expected, abs=ALLOWED * row.se)
             assert row.se < 0.1 * row.variance
-    # The case without interaction is theta = -2.
+    # The case without interaction (gamma = 0) is that of single items with theta = -2.
     for name in ("fig7", "fig8"):
         for row in tables[name].query("gamma == 0").itertuples():
             expected = mean_variance_identical(math.exp(-2.0), row.m)
@@ -135,7 +136,7 @@ def test_pairs_have_their_exact_mean(name, tables):
 
 
 def test_strongly_attractive_pairs_are_half_as_many_items(tables):
-    """At gamma = 12 both items of a pair come together, as m / 2 items with theta = -2."""
+    """With gamma = 12 the items of a pair arrive together, so the pairs are like m / 2 items."""
     for row in tables["fig7"].query("gamma == 12 and m >= 10").itertuples():
         expected = mean_variance_identical(math.exp(-2.0), row.m // 2)
         assert row.variance == pytest.approx(expected, abs=ALLOWED * row.se + 0.01 * expected)
@@ -210,7 +211,7 @@ def test_variances_of_different_rates_are_integrals():
 
 
 def test_the_rule_is_fine_enough_for_the_most_items():
-    """Test 1000 items of the highest rate, of which none, three, half or all are present."""
+    """Test `time_rule` with 1000 items of the highest rate: 0, 3, 500 or 1000 are present."""
     w, m = math.exp(-1.0), 1000
     times, _ = time_rule(600)
     for k in (0, 3, 500, 1000):

@@ -1,4 +1,4 @@
-"""``sequela paper``, end to end."""
+"""The command ``sequela paper``, from its options to its files."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def tables(made):
 
 
 def beta_moments(w, m, k):
-    """Return mean and variance of T by Lemma 1: exp(-w T) is Beta(1/w + m - k, k + 1)."""
+    """Return mean and variance of T by Lemma 1: exp(-w T) has the law Beta(1/w + m - k, k + 1)."""
     alpha, total = 1.0 / w + m - k, 1.0 / w + m + 1.0
     mean = (digamma(total) - digamma(alpha)) / w
     return mean, (polygamma(1, alpha) - polygamma(1, total)) / w**2
@@ -48,7 +48,7 @@ def test_curves_are_the_closed_forms(tables):
     assert sorted(table["t"].unique()) == TIMES
     for row in table.iloc[::7].itertuples():
         w, t = mpmath.mpf(row.w), mpmath.mpf(row.t)
-        # As printed in appendix B.
+        # These are the formulas of appendix B.
         assert float(mpmath.exp(w * t) / w) == pytest.approx(row.C1, rel=1e-12)
         C2 = (2 - mpmath.exp(-w * t)) / (w**2 * mpmath.exp(-w * t))
         assert float(C2) == pytest.approx(row.C2, rel=1e-12)
@@ -79,7 +79,7 @@ def test_lemma_of_this_test_is_an_integral():
 
 
 def test_drawn_variances_are_those_of_all_draws(tables):
-    """Compare 32 means of draws with sums over all binomial counts, within 5 standard errors."""
+    """Compare 32 means of draws with sums over all binomial counts; allow 5 standard errors."""
     for row in tables["fig5_theorem"].itertuples():
         k = np.arange(row.m + 1)
         chance = binom.pmf(k, row.m, -math.expm1(-row.w * row.t))
@@ -90,7 +90,7 @@ def test_drawn_variances_are_those_of_all_draws(tables):
         if row.enough:
             C1, C2 = math.exp(row.w * row.t) / row.w, row.C2
             in_mean = np.abs(mean - row.t) <= C1 * math.sqrt(math.log(row.m) / row.m)
-            # Theorem 1 promises a probability of at least 1 - 2/m^2, up to its terms in O().
+            # By Theorem 1 the bounds hold with a probability of at least 1 - 2/m^2, up to its O() terms.
             assert float(chance @ in_mean) > 1 - 1e-5
             assert float(chance @ (variance <= C2 / row.m)) > 1 - 1e-5
             assert row.mean_held == row.variance_held == 1.0

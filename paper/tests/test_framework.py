@@ -1,4 +1,4 @@
-"""What all experiments share: settings, records, files, verdicts, the page."""
+"""Test what all experiments share: settings, records, files, verdicts and the page of results."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def test_verdict_in_a_word():
 
 def test_slips_have_their_numbers():
     texts = dict(slips())
-    # Numerical integration of the posterior gives the first two numbers, and the printed formula
-    # gives the third.
+    # Numerical integration of the posterior gives the first two numbers (mean and variance). The
+    # third is the mean by the formula of the paper as printed.
     assert "1.15883" in texts["Lemma 1"]
     assert "0.19374" in texts["Lemma 1"]
     assert "1.10351" in texts["Lemma 1"]

@@ -1,4 +1,4 @@
-"""Compare the method over all sets with our likelihood, a dense solve and differences."""
+"""Compare the method over all sets with sequela, a dense linear solver and finite differences."""
 
 import numpy as np
 import pytest

@@ -57,7 +57,7 @@ def test_what_was_cut_off_is_extrapolated(table):
     assert (rows.loc[PAPER, "evaluations"] == 3052).all()
     np.testing.assert_allclose(rows["seconds"], rows["seconds_a_gradient"] * rows["evaluations"])
     assert (rows["seconds"] > rows["spent"]).all()
-    # Both ways of solving take the same steps.
+    # Fits with the two ways to solve the linear systems need the same number of evaluations.
     sweeps, direct = table.loc[(SWEEPS, 15)], table.loc[(SUBSTITUTION, 15)]
     assert sweeps["evaluations"] == direct["evaluations"]
 
@@ -75,7 +75,7 @@ def test_fewer_than_twenty_items_leave_the_claim_open(made):
 
 
 def full_table(paper_seconds, *, finished="measured"):
-    """Return a table as of the full run, with the given times of the paper's solver."""
+    """Return a table like that of a full run, in which the paper's solver takes given times."""
     rows = []
     for method in METHODS:
         sizes = (10, 15, 20) if method in (SUBSTITUTION, SWEEPS) else (10, 15, 20, 50, 100)

@@ -1,4 +1,4 @@
-"""Figure 2: recovery of the truth against the number of clocks."""
+"""Figure 2: recovery of the true model against the number of clock items."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ def rows(ours, theirs, known, *, repetitions=4):
     ("last", "theirs", "known", "holds"),
     [
         (0.05, 0.05, 0.044, True),
-        (0.30, 0.05, 0.044, False),  # does not come close to the dashed line
-        (0.05, 0.02, 0.044, False),  # the paper's solver is better
-        (0.05, 0.05, 0.080, False),  # the dashed line is elsewhere
+        (0.30, 0.05, 0.044, False),  # our divergence does not decrease to the dashed line
+        (0.05, 0.02, 0.044, False),  # the paper's solver is better than ours
+        (0.05, 0.05, 0.080, False),  # the dashed line is not where it is in the paper
     ],
 )
 def test_the_verdict_can_fail(last, theirs, known, holds):

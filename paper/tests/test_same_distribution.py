@@ -48,8 +48,8 @@ def test_files_and_verdict(made):
 def test_every_member_gives_the_sets_of_the_true_model(tables):
     table = tables["fig4"]
     truth = set_probabilities(table[table["what"] == "true"].iloc[0])
-    # Appendix A by hand: p0 = 1 / (2 + e^-4). After item 1 alone, item 2 and the observation have
-    # the same rate.
+    # The numbers of appendix A are p0 = 1 / (2 + e^-4), p1 = p0 / 2 and p2 = p0 e^-4 / 2: if only
+    # item 1 is present, item 2 and the observation have the same rate.
     p0 = 1.0 / (2.0 + math.exp(-4.0))
     np.testing.assert_allclose(truth[:3], [p0, p0 / 2, p0 * math.exp(-4) / 2], rtol=1e-12)
     for _, row in table.iterrows():

@@ -1,4 +1,4 @@
-"""Figure 10 in its quick form: optima, their theta, and the order that they disagree on."""
+"""Figure 10 in its quick form: the optima, their thetas, and the order on which they disagree."""
 
 import numpy as np
 import pandas as pd
@@ -62,7 +62,7 @@ def test_every_optimum_is_one(read, folder):
 def test_the_optima_disagree_on_an_order(read, folder):
     data = schill_table(folder)
     orders = read["fig10_optima"]["order"]
-    # The package mhn, whose penalty is smoothed, finds 0.867 or 0.053.
+    # The fits of the package mhn, whose penalty is smoothed, have the probability 0.867 or 0.053.
     assert orders.iloc[0] == pytest.approx(0.867, abs=0.03)
     assert orders.iloc[1] == pytest.approx(0.053, abs=0.005)
     for group in (1, 2):

@@ -102,7 +102,7 @@ def test_densities_and_means_are_integrals(m, tables, truth):
     for k in samples.index[:: len(samples) // 5]:
         present = values[k, 2 : 2 + m]
         total, first = (
-            # No absolute tolerance: probabilities of sets are tiny.
+            # There is no absolute tolerance, because probabilities of sets are very small.
             quad(
                 lambda t, p=power, x=present: t**p * density(x, rates[:m], t), 0, 60,
                 limit=400, epsabs=0.0, epsrel=1e-9,
@@ -127,7 +127,7 @@ def test_densities_are_those_of_the_time_posterior(tables, truth):
 
 @pytest.mark.parametrize("m", [5, 100])
 def test_separation_is_that_of_drawn_times(m, tables, truth):
-    """Compare the AUC with drawn times, and the overlap with sums over an even grid."""
+    """Compare the AUC with that of drawn times, and the overlap with a sum over an even grid."""
     values, rates = truth
     rng = np.random.default_rng(8)
     grid = np.linspace(1e-9, 40.0, 8001)
@@ -184,7 +184,7 @@ def test_the_picture_shows_the_table(tables):
         np.testing.assert_array_equal(dashed.get_ydata(), column)
         (square,) = [line for line in ax.lines if line.get_marker() == "s"]
         assert square.get_xdata()[0] == shown["time"]
-        # Blue above the axis, red below.
+        # The blue group is above the axis, and the red group is below it.
         low, high = ax.get_ylim()
         assert low == -high
 
@@ -204,7 +204,7 @@ def test_the_rule_integrates_over_the_prior():
 
 
 def test_rates_come_with_the_data_if_there_are_any(tmp_path):
-    """The rates are read from the file of the true parameters, by label."""
+    """If the data folder has the true parameters, the rates are read from it by their labels."""
     place = tmp_path / "synthetic"
     place.mkdir()
     items = ["item1", "item2", "clock1", "clock2"]
