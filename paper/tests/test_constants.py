@@ -90,7 +90,8 @@ def test_drawn_variances_are_those_of_all_draws(tables):
         if row.enough:
             C1, C2 = math.exp(row.w * row.t) / row.w, row.C2
             in_mean = np.abs(mean - row.t) <= C1 * math.sqrt(math.log(row.m) / row.m)
-            # By Theorem 1 the bounds hold with a probability of at least 1 - 2/m^2, up to its O() terms.
+            # By Theorem 1 the bounds hold with a probability of at least 1 - 2/m^2, apart from its
+            # O() terms.
             assert float(chance @ in_mean) > 1 - 1e-5
             assert float(chance @ (variance <= C2 / row.m)) > 1 - 1e-5
             assert row.mean_held == row.variance_held == 1.0
