@@ -12,10 +12,10 @@ _SEED = 20261117
 
 
 def panel_theta() -> np.ndarray:
-    """Return the theta of a panel study: 47 items, 46 effects in five groups of items.
+    """Return the theta of a panel study: 47 items, with 46 effects in five groups of items.
 
-    Base rates cover two orders of magnitude, as mutation frequencies of a panel do. In each group
-    the first item promotes several others, as the loss of a repair gene does.
+    As in real panels, the largest base rate is much larger than the smallest. In each group the
+    first item promotes the other items, as the loss of a repair gene does.
     """
     rng = np.random.default_rng(_SEED)
     n = 47
@@ -34,12 +34,12 @@ def panel_theta() -> np.ndarray:
 
 
 def panel_cohort(n_samples: int = 15800) -> sequela.Dataset:
-    """Return samples of a panel study: the median set has 2 items, the largest 38."""
+    """Return samples of a panel study: the median set has 2 items, and the largest set has 38."""
     return _drawn(panel_theta(), n_samples, 5)
 
 
 def wide_theta() -> np.ndarray:
-    """Return the theta of whole exomes: 1,295 items, nearly all of them independent."""
+    """Return the theta of whole exomes: 1,295 items, most of which are independent."""
     rng = np.random.default_rng(_SEED + 1)
     n = 1295
     theta = np.diag(rng.normal(np.log(0.068), 0.85, n))
@@ -54,7 +54,7 @@ def wide_theta() -> np.ndarray:
 
 
 def wide_cohort(n_samples: int = 562) -> sequela.Dataset:
-    """Return samples of whole exomes: the median set has 80 items, the largest about 600."""
+    """Return samples of whole exomes: the median set has 80 items, the largest set about 600."""
     return _drawn(wide_theta(), n_samples, _SEED)
 
 

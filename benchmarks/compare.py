@@ -2,11 +2,11 @@
 
 Both revisions are checked out into temporary git worktrees and run with this interpreter and its
 packages, on the same data. After compilation, every case runs in new processes that alternate
-between the two (base, head, base, head, ...), so that other work on the machine affects both. The
-table has the median time of a call, and the ratio of the times of adjacent runs: its median and, in
-brackets, its smallest and largest value. CPU time is more reliable than wall time if the machine
-has other users. A ratio below 1 means that head is faster. MB is the peak memory of a process, for
-base and head.
+between the two revisions (base, head, base, head, ...), so that other work on the machine affects
+both. The table has the median time of a call for each revision, and the ratio of the times of
+adjacent runs (head / base): its median and, in brackets, its smallest and largest value. A ratio
+below 1 means that head is faster. CPU time is more reliable than wall time if the machine has other
+users. The column MB has the peak memory of a process, for base and for head.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 SIDES = ("base", "head")
-LIMIT = 900.0  # largest number of seconds of one process; the first one of a revision compiles
+# Largest number of seconds of one process. The first process of a revision also compiles.
+LIMIT = 900.0
 EXAMPLE = Path("src") / "sequela" / "data" / "example" / "samples.csv"
 
 Run = dict[str, Any]
 
 
 class RunError(Exception):
-    """A process ended without a result; the message is its last line of output."""
+    """A process ended without a result. The message is the last line that it printed."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def checked_out(names: Sequence[str], root: Path, folder: Path) -> Iterator[dict
     finally:
         for revision in found.values():
             git("worktree", "remove", "--force", str(revision.folder), at=root)
-        git("worktree", "prune", at=root)  # removes a worktree that was checked out partly
+        git("worktree", "prune", at=root)  # removes a worktree whose checkout was not completed
 
 
 # --- One process ------------------------------------------------------------------------------
@@ -92,7 +93,8 @@ def checked_out(names: Sequence[str], root: Path, folder: Path) -> Iterator[dict
 
 def environment(revision: Revision) -> dict[str, str]:
     """Return the environment variables of a process that imports this revision, on one thread."""
-    # Keep compiled code with the sources of its revision, so that each compiles once.
+    # Without these variables, compiled code is stored next to the sources of its revision. So each
+    # revision compiles only once.
     dropped = {"NUMBA_CACHE_DIR", "PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "SLURM_CPUS_PER_TASK"}
     kept = {name: value for name, value in os.environ.items() if name not in dropped}
     libraries = ("OMP", "OPENBLAS", "MKL", "NUMEXPR")
@@ -131,7 +133,7 @@ def run(revision: Revision, *arguments: str) -> Run:
 
 
 def write_data(sides: Mapping[str, Revision], folder: Path, needed: set[str]) -> None:
-    """Write the files that the cases need, if their source data exist."""
+    """Write the files that the cases need. Files whose source data do not exist are left out."""
     compare_data.write_simulated(folder)
     table = next(
         (r.folder / EXAMPLE for r in sides.values() if (r.folder / EXAMPLE).exists()), None
@@ -143,7 +145,7 @@ def write_data(sides: Mapping[str, Revision], folder: Path, needed: set[str]) ->
     if "glioblastoma.npz" not in needed or not source.is_dir():
         return
     samples = folder / "glioblastoma.npy"
-    # The first revision, the base, writes the samples. If it fails, the other one writes them.
+    # Base writes the samples. If this fails, head writes them.
     for revision in sides.values():
         with contextlib.suppress(RunError):
             run(revision, "glioblastoma", str(source), str(samples))
@@ -159,8 +161,8 @@ def compare(
 ) -> list[dict[str, Any]]:
     """Measure the cases and return one record for each.
 
-    `measure` takes a revision, a case, and whether this is the first run, which compiles and does
-    not count. A case that fails is not run again; its record has the error.
+    `measure` has three arguments: a revision, a case, and whether this is the first run, which
+    compiles and is not counted. If a case fails, it is not run again, and its record has the error.
     """
     records: list[dict[str, Any]] = []
     for name in cases:
@@ -180,7 +182,7 @@ def compare(
 
 
 def summarise(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return median times, the ratios of adjacent runs, and the difference of the results."""
+    """Return median times, ratios of adjacent runs, and the difference between the two results."""
     found: dict[str, Any] = {}
     for clock in ("wall", "cpu"):
         base, head = ([one[clock] for one in record[side]] for side in SIDES)
@@ -234,12 +236,22 @@ def options(given: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m benchmarks.compare", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("base", help="the revision to compare with, such as main or HEAD~1")
-    parser.add_argument("head", nargs="?", default="HEAD", help="the other revision (HEAD)")
     parser.add_argument(
-        "--only", nargs="+", metavar="NAME", default=[], help="run only cases whose name has NAME"
+        "head", nargs="?", default="HEAD", help="the other revision (default: HEAD)"
     )
     parser.add_argument(
-        "--repeats", type=int, default=5, metavar="N", help="runs per case and revision (5)"
+        "--only",
+        nargs="+",
+        metavar="NAME",
+        default=[],
+        help="run only cases whose name contains NAME",
+    )
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        default=5,
+        metavar="N",
+        help="number of runs of each case and revision (default: 5)",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write all times as JSON")
     asked = parser.parse_args(given)
@@ -255,7 +267,11 @@ def main(given: Sequence[str] | None = None, root: Path = ROOT) -> None:
     """Compare two revisions and print the table."""
     asked = options(given)
     if git("status", "--porcelain", "--untracked-files=no", at=root):
-        print("there are uncommitted changes; they are not measured", file=sys.stderr)
+        print(
+            "there are uncommitted changes, which are not measured; commit them first to measure "
+            "them",
+            file=sys.stderr,
+        )
     with tempfile.TemporaryDirectory(prefix="sequela-compare-") as temporary:
         folder = Path(temporary)
         data = folder / "data"
@@ -276,7 +292,10 @@ def main(given: Sequence[str] | None = None, root: Path = ROOT) -> None:
     print("\n".join(lines(records)))
     for name in asked.cases:
         if name not in ready:
-            print(f"{name}: skipped, its data are not here")
+            print(
+                f"{name}: skipped, because its data were not found; set SEQUELA_DATA to their "
+                "folder"
+            )
     if asked.output is not None:
         asked.output.write_text(json.dumps(report(sides, records), indent=1) + "\n")
 

@@ -1,7 +1,7 @@
 """The cases of `benchmarks.compare`, and the script that measures one of them in its own process.
 
-Old and new versions of sequela run the same cases. So this module uses only public names, and
-leaves out options that a version does not have. All cases run on one thread.
+Old and new versions of sequela run the same cases. So this module uses only public names, and does
+not pass options that a version does not have. All cases run on one thread.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 PENALTY = 0.01
 SMALL_SET = 9  # the largest set of the older glioblastoma table of 20 items
-# Number of measurements per process, after a first call that loads compiled code. The shortest one
+# Number of measurements per process, after a first call that loads compiled code. The shortest time
 # is used.
 MEASUREMENTS = 5
 
 
 @dataclass(frozen=True)
 class Case:
-    """One benchmark: the file that it needs, and the number of calls per measurement."""
+    """One benchmark: the file that it needs, the function to measure, and how it is measured."""
 
     needs: str
     prepare: Callable[[Path], Callable[[], Any]]  # returns the function to measure
@@ -127,7 +127,7 @@ def resampled(path: Path, count: int = 100) -> Callable[[], Any]:
     import sequela
 
     X = load(path)[1]
-    X = X[X.sum(axis=1) <= SMALL_SET]  # with large sets, one kernel would take nearly all the time
+    X = X[X.sum(axis=1) <= SMALL_SET]  # large sets would take nearly all the time, in one kernel
     rng = np.random.default_rng(1)
     drawn = [X[rng.integers(len(X), size=len(X))] for _ in range(count)]
 
@@ -178,7 +178,7 @@ def measure(case: Case, folder: Path, measurements: int = MEASUREMENTS) -> dict[
     """Return the wall and CPU seconds, the memory and the result of one call.
 
     The times are the shortest ones of several measurements. With 0 measurements, the function is
-    called only once, so that compiled code is in the cache.
+    called once and not measured, so that its code is compiled and stored in the cache.
     """
     work = case.prepare(folder / case.needs)
     found = work()
@@ -201,7 +201,7 @@ def measure(case: Case, folder: Path, measurements: int = MEASUREMENTS) -> dict[
 def memory() -> float:
     """Return the peak memory of this process, in MB; NaN if the system does not report it.
 
-    getrusage is not used, because it includes the memory of the process that started this one.
+    The function does not use getrusage, which includes the memory of the parent process.
     """
     try:
         status = Path("/proc/self/status").read_text()

@@ -1,4 +1,4 @@
-"""Write the data of `benchmarks.compare`. They are simulated without any version of sequela."""
+"""Write the data of `benchmarks.compare`, without the use of any version of sequela."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SAMPLES = 500
-LARGEST_SET = 16  # larger sets may be sampled, and the time of sampling varies
+LARGEST_SET = 16  # the orders of larger sets may be sampled, which does not always take as long
 
 
 def known_theta(n: int, mean_size: float, rng: np.random.Generator) -> np.ndarray:
-    """Return theta with about this mean set size, and n / 2 interactions."""
+    """Return a theta with n / 2 interactions whose sets have about the given mean size."""
     theta = np.diag(np.log(mean_size / (n - mean_size)) + rng.normal(0.0, 0.7, n))
     for _ in range(n // 2):
         i, j = rng.choice(n, 2, replace=False)
@@ -23,7 +23,7 @@ def known_theta(n: int, mean_size: float, rng: np.random.Generator) -> np.ndarra
 
 
 def draw_sets(theta: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw sets at exponential observation times, item by item."""
+    """Draw sets with exponential observation times, by simulating the arrival of each item."""
     n = len(theta)
     X = np.zeros((size, n), dtype=bool)
     for present in X:
@@ -55,9 +55,9 @@ def write_csv(path: Path, X: np.ndarray) -> None:
 
 
 def write_samples(path: Path, X: np.ndarray, seed: int = 1) -> None:
-    """Write samples, and a theta that is as sparse as a fitted one.
+    """Write samples, and a random theta that is about as sparse as a learned theta.
 
-    Its base rates follow from the item frequencies of the samples.
+    The base rates of theta are computed from the item frequencies of the samples.
     """
     rng = np.random.default_rng(seed)
     share = np.clip(X.mean(axis=0), 0.5 / len(X), 1.0 - 0.5 / len(X))

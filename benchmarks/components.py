@@ -1,21 +1,21 @@
-"""Compare the evaluation of large sets by components with an older revision.
+"""Compare this version, which evaluates large sets by components, with an older revision.
 
-``python -m benchmarks.components BASE`` checks BASE out into a temporary folder and measures these
-cases in processes of both versions:
+``python -m benchmarks.components BASE`` checks out the older revision BASE into a temporary folder,
+and measures these cases with both versions:
 
 - fits of the glioblastoma data with 410 items, of the pan-cancer table and of a simulated panel
   study;
 - the values of the largest glioblastoma sets at the theta that BASE learned.
 
-A simulated table of 1,295 items is fitted by this version alone, because BASE would sample nearly
-all of its sets. The simulated cohorts are those of `benchmarks.cohorts`. The other data are read
-from the folder that `benchmarks.datasets` finds.
+A simulated table of 1,295 items is fitted only with this version, because an older revision would
+sample nearly all of its sets. The simulated cohorts are those of `benchmarks.cohorts`. The other
+data are read from the folder that `benchmarks.datasets` finds.
 
 ``python -m benchmarks.components BASE FOLDER`` keeps the measurements in FOLDER and does not repeat
-them, so that an interrupted run can be resumed.
+them. So an interrupted run can be continued.
 
-Times are CPU times (user time of all threads), which other work on the machine hardly changes. Wall
-times are shown as well.
+The main times are CPU times of all threads, on which other work on the machine has little
+influence. Wall times are recorded as well.
 """
 
 from __future__ import annotations

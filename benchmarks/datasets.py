@@ -20,10 +20,11 @@ def data_folder() -> Path | None:
 
 
 def glioblastoma(folder: Path) -> pd.DataFrame:
-    """Return the 378 x 821 table of altered items, most frequent first.
+    """Return the 378 x 821 table of altered items, the most frequent items first.
 
     An item is a mutated gene (EGFR), an amplification (EGFR(A)) or a deletion (EGFR(D)). The file
-    merge.json lists neighbouring genes that are altered together and are merged into one item.
+    merge.json lists groups of neighbouring genes that are altered together. Each group is merged
+    into one item.
     """
     gbm = folder / "gbm"
     data = read_cbioportal(

@@ -1,7 +1,7 @@
 """Measure the speed of likelihoods (``make benchmark``), and write benchmarks/results/engine.json.
 
-All measurements are made in one run on one machine. Some are shown as ratios to the time of the
-same recursion in plain Python, or to the speed of a matrix product in the same run.
+All measurements are made in one run on one machine. Some times are divided by the time of the same
+recursion in plain Python, and some speeds by the speed of a matrix product in the same run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RESULTS = Path(__file__).parent / "results" / "engine.json"
 
 
 def best_of(work, repeats=5, at_least=0.02):
-    """Return the shortest time of one call; short calls are repeated inside a measurement."""
+    """Return the shortest time of one call; each measurement contains several short calls."""
     work()
     start = time.perf_counter()
     work()
@@ -86,7 +86,10 @@ def gemm_peak():
 
 
 def thetas(rng, base):
-    """Return a dense theta (the random start of the paper), and one as sparse as a learned one."""
+    """Return two thetas: the random start of the paper, and one about as sparse as a learned theta.
+
+    `base` has the logarithms of the base rates of both thetas.
+    """
     n = base.size
     dense = rng.uniform(-0.2, 0.2, (n, n))
     sparse = np.where(rng.random((n, n)) < 0.0045, rng.normal(0.0, 1.0, (n, n)), 0.0)
@@ -128,7 +131,7 @@ def one_set(peak):
 
 
 def whole_data(frame):
-    """Measure the gradient of all glioblastoma samples, with chains kept between evaluations."""
+    """Measure the gradient of all glioblastoma samples; chains are kept between evaluations."""
     from sequela import Likelihood, Sampling
     from sequela.likelihood.plan import is_exact
 
@@ -159,10 +162,10 @@ def whole_data(frame):
 def same_error(frame):
     """Measure the error of the gradient of each sampler after the same time, on one thread.
 
-    The reference is a long run of relocation. Therefore a chain that does not move has a large
-    error, although its variance is small. The error decreases with the square root of time. So the
-    ratio of the squared errors is the ratio of the work for the same error (a lower bound if a
-    chain does not move).
+    Errors are differences from a long run of block relocation. So a chain that does not move has a
+    large error, although its variance is small. The error of a sampler is inversely proportional to
+    the square root of its time. So the ratio of the squared errors of two samplers is the ratio of
+    the work that they need for the same error (a lower bound if a chain does not move).
     """
     from sequela import Sampling
     from sequela.likelihood.orders import OrderSampler
@@ -254,7 +257,7 @@ def touch_everything():
 
 
 def memory_of_one_lattice():
-    """Return how much more peak memory a set of 20 items needs than one of 2 items, in MB."""
+    """Return the peak memory for a set of 20 items, minus that for a set of 2 items, in MB."""
     code = (
         "import sys, numpy as np, resource\n"
         "from sequela.likelihood import Likelihood\n"
@@ -317,7 +320,10 @@ def main():
     table("one set, value and gradient, one thread", result["one set"])
     folder = data_folder()
     if folder is None:
-        print("\nno real data found (../shared/data or SEQUELA_DATA): the rest is skipped")
+        print(
+            "\nno real data were found in ../shared/data or in the folder SEQUELA_DATA: the rest "
+            "is skipped"
+        )
     else:
         frame = glioblastoma(folder)
         result["glioblastoma"] = whole_data(frame)

@@ -1,8 +1,8 @@
 """Measure the speed of learning (``make benchmark``), and write benchmarks/results/learning.json.
 
-The result has the aims and the measured times. All kernels are compiled before the measurements
-(`engine.touch_everything` and a small fit). A plot of the cost of a gradient is written to the same
-folder.
+The result has the measured times, and the times that were the aims. All kernels are compiled before
+the measurements (by `engine.touch_everything` and a small fit). A figure of the times of a gradient
+is written to the same folder.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def row(name, X, aim, **options):
 
 
 def real_data(folder):
-    """Fit the real data sets; return rows, peak memory in MB, and seconds of a cross-validation.
+    """Fit the real data sets; return rows, peak memory in MB, and the time of a cross-validation.
 
     "aim, s" in a row is the target of the time, if there is one.
     """
@@ -83,7 +83,7 @@ def real_data(folder):
 
 
 def gradient_costs():
-    """Measure the milliseconds of one gradient on simulated data for increasing n, N and |S|."""
+    """Measure the times of one gradient of simulated data for increasing n, N and set sizes."""
 
     def cost(n, N, size):
         rng = np.random.default_rng(n + N)
@@ -111,7 +111,7 @@ def gradient_costs():
 
 
 def plot_costs(rows, path):
-    """Draw the cost of a gradient against n, N and |S|."""
+    """Draw the time of a gradient against n, N and the mean set size."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -143,7 +143,10 @@ def main():
     }
     folder = data_folder()
     if folder is None:
-        print("no real data found (../shared/data or SEQUELA_DATA): skipped")
+        print(
+            "no real data were found in ../shared/data or in the folder SEQUELA_DATA: fits are "
+            "skipped"
+        )
     else:
         result["fits"], result["peak memory, MB"], result["CV at n = 20, s"] = real_data(folder)
         table("learning, lambda = 0.01", result["fits"])

@@ -1,9 +1,10 @@
 """Compare the CPU time of a fit with that of the check of its orders, in the same process.
 
-``python -m benchmarks.order_check`` learns glioblastoma models with 20 and 50 items and the model
-of the built-in samples, with the penalty and the five starts of ``sequela fit``, and then checks
-the orders with the default options. The fit and the check use one thread. Times depend on the
-machine and on its other work, so compare the ratio of the two times and not the times themselves.
+``python -m benchmarks.order_check`` learns three models: from the glioblastoma samples with 20 and
+with 50 items, and from the built-in samples. It uses the penalty and the five starts of ``sequela
+fit``. Then it checks the orders of each model with the default options. The fit and the check use
+one thread. Times depend on the machine and on its other work. So compare the ratio of the two times
+between runs, and not the times themselves.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def compile_first() -> None:
 
 
 def main() -> None:
-    """Measure, print a table, and write the results."""
+    """Measure the times, print a table, and write the results."""
     warnings.simplefilter("ignore")  # several optima are expected here
     cohorts: dict[str, Callable[[], Dataset]] = {"built-in samples": example_samples}
     folder = data_folder()

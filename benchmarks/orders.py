@@ -8,17 +8,17 @@ probability that the first arrived before the second in the samples that have bo
 - mean set size: items of small samples arrived early (`questions.order_baseline`);
 - frequency: frequent items arrived early.
 
-The two guesses are orders, not probabilities. A logistic curve converts them to probabilities. Its
-slope is the one with the best log loss for all data sets together. A user would not know this
-slope.
+The last two methods are simple guesses. They give orders, not probabilities. A logistic curve
+converts their scores to probabilities. The slope of the curve is the one with the best log loss for
+all data sets together. A user would not know this slope, so this favours the guesses.
 
     python -m benchmarks.orders -o FOLDER [--sets 60]
     python -m benchmarks.orders -o FOLDER --summary
 
-Log loss is per sample and pair, in nats (a random guess has 0.693). A decision is right if the item
-that a method puts first has, under the true model, a probability above 0.5 to come first, averaged
-over the samples with both items. Standard errors are computed over data sets. The first command
-resumes a run in the same folder.
+Log loss is per sample and pair, in nats (a random guess has 0.693). A method is right about a pair
+if the item that it puts first came first with a probability above 0.5 under the true model,
+averaged over the samples with both items. Standard errors are computed from the differences between
+data sets. If the folder has results of an earlier run, the first command continues this run.
 """
 
 from __future__ import annotations
@@ -32,13 +32,12 @@ from pathlib import Path
 import numpy as np
 
 RESULTS = Path(__file__).parent / "results" / "orders.json"
-# Numbers of items and samples. With few samples, the log loss of the true model itself is hardly
-# better than that of a random guess.
+# Numbers of items and samples of the data sets.
 SMALL = [(6, 300), (8, 200), (6, 600), (8, 400), (10, 300)]
 LARGE = [(10, 1000), (12, 600), (15, 500), (8, 2000), (12, 1000)]
 SIZES = [size for both in zip(SMALL, LARGE, strict=True) for size in both]
 METHODS = ("posterior", "fit", "mean set size", "frequency")
-# Pairs that occur together in fewer samples are left out.
+# Pairs of items that occur together in fewer samples than this are left out.
 LEAST_TOGETHER = 10
 
 
@@ -57,7 +56,10 @@ def truth(seed):
 
 
 def sample_orders(theta, data):
-    """Return P(a before b), averaged over the samples with both items, and the number of these."""
+    """Return P(a before b) for all pairs, and the number of samples that have both items.
+
+    P(a before b) is averaged over these samples.
+    """
     from sequela.kernels.sample_orders import sum_sample_orders
     from sequela.observation import Exponential
     from sequela.posteriors.priors import as_prior
@@ -71,7 +73,10 @@ def sample_orders(theta, data):
 
 
 def one_data_set(seed):
-    """Return one row per pair, with the true probability and the probability of each method."""
+    """Return the results for one data set, with one row per pair of items.
+
+    A row has the probability of the order under the true model and that of each method.
+    """
     from sequela import Dataset, SetChain, posterior, simulate
     from sequela.questions import order_baseline
 
@@ -124,7 +129,10 @@ def ratio(numerator, denominator, groups):
 
 
 def summarise(records):
-    """Return log loss and share of right decisions per method, and the gaps to the posterior."""
+    """Return the log loss and the share of right orders of each method.
+
+    Both are also given as differences from the posterior.
+    """
     from scipy.optimize import minimize_scalar
     from scipy.special import expit
 
@@ -179,7 +187,7 @@ def show(found):
 
 
 def main():
-    """Run the missing data sets, or summarise the results."""
+    """Run the data sets that have no result yet (none with --summary), and print a summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--sets", type=int, default=60)

@@ -3,8 +3,8 @@
 Run with ``python -m benchmarks.panel_study``. Each panel is used for a third of the samples. The
 panels cover 50, 35 and 25 items, and each panel covers all items of the smaller panels.
 
-Afterwards ``certify`` compares values and gradients from drawn histories with exact sums over all
-missing cells, at the learned theta, for some samples with few items.
+After the fit, ``certify`` checks drawn histories at the learned theta. For some samples with few
+items, it compares values and gradients from drawn histories with exact sums over all missing cells.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def true_theta(rng: np.random.Generator) -> np.ndarray:
 
 
 def panel_study(samples: int) -> tuple[np.ndarray, Dataset, Dataset]:
-    """Return theta, simulated samples, and these samples with missing cells outside of panels."""
+    """Return theta, simulated samples, and these samples with the missing cells of the panels."""
     rng = np.random.default_rng(1)
     theta = true_theta(rng)
     data = simulate(theta, samples, random_state=2).to_dataset().without_times()
@@ -83,7 +83,7 @@ def certify(theta: np.ndarray, data: Dataset, seeds: int = 24) -> dict[str, obje
 
 
 def main(samples: int = SAMPLES) -> None:
-    """Simulate data, hide the items that panels do not cover, learn, and report the time."""
+    """Simulate data with missing cells, learn a model from them, and print the time of the fit."""
     theta, data, partly = panel_study(samples)
     sizes = data.values.sum(axis=1)
     print(partly)

@@ -1,4 +1,6 @@
-"""Measure the speed of questions (``make benchmark``), and write results/questions.json.
+"""Measure the speed of the functions of sequela.questions (``make benchmark``).
+
+The times are written to results/questions.json.
 
 The data are the glioblastoma samples with the 100 most frequent items; the model is learned from
 them.
@@ -32,13 +34,15 @@ def measured(work, repeats=3):
 
 
 def main():
-    """Measure every question, and write the times and the aims."""
+    """Measure the time of every question, and write the times and the aims."""
     import sequela
     from sequela.likelihood.plan import is_exact
 
     folder = data_folder()
     if folder is None:
-        raise SystemExit("no real data found (../shared/data or SEQUELA_DATA)")
+        raise SystemExit(
+            "no real data were found in ../shared/data; set SEQUELA_DATA to their folder"
+        )
     frame = glioblastoma(folder).iloc[:, :100]
     model = sequela.fit(frame, penalty=0.01, random_state=1)
     largest = frame.loc[frame.sum(axis=1).idxmax()].astype(bool)

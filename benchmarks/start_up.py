@@ -1,11 +1,11 @@
 """Measure the whole process of a first fit: ``python -m benchmarks.start_up BASE [HEAD]``.
 
-Each process imports its package, reads a table of 20 items and fits it. The programs are two
+Each process imports its package, reads a table of 20 items and learns a model. The programs are two
 revisions of sequela, which are checked out as in `benchmarks.compare`, and mhn in its own
 environment. This environment is created on first use and needs a C compiler
-(`benchmarks.peers.environments`). The programs run in turn, on one thread. The first run of each is
-not counted. CPU time and peak memory are those that Linux reports. A run that is called "cold"
-starts with an empty cache of compiled kernels.
+(`benchmarks.peers.environments`). The programs run in turn, on one thread. The first run of each
+program is not counted. CPU time and peak memory are those that Linux reports. A run that is called
+"cold" starts with an empty cache of compiled kernels.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def commands(
 def measure(
     programs: Mapping[str, tuple[list[str], dict[str, str]]], repeats: int
 ) -> dict[str, list[tuple[float, float]]]:
-    """Run all programs in turn, after a first run of each that does not count."""
+    """Run all programs in turn. The first run of each program is not counted."""
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
     for turn in range(repeats + 1):
         for name, (command, environment) in programs.items():
@@ -114,7 +114,7 @@ def measure_cold(
 
 
 def lines(found: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
-    """Return the table: median CPU seconds and memory, and their ratios to the values of base."""
+    """Return the table: median CPU seconds and memory of each program, also as ratios to base."""
 
     def medians(name: str) -> tuple[float, float]:
         seconds, megabytes = zip(*found[name], strict=True)
@@ -151,11 +151,15 @@ def _simulated(folder: Path) -> Path:
 
 
 def main(given: Sequence[str] | None = None, root: Path = compare.ROOT) -> None:
-    """Measure and print the table."""
+    """Run the measurements, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.start_up")
     parser.add_argument("base", help="the revision to compare with")
-    parser.add_argument("head", nargs="?", default="HEAD", help="the other revision (HEAD)")
-    parser.add_argument("--repeats", type=int, default=9, help="number of runs of each program (9)")
+    parser.add_argument(
+        "head", nargs="?", default="HEAD", help="the other revision (default: HEAD)"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=9, help="number of runs of each program (default: 9)"
+    )
     parser.add_argument(
         "--table", type=Path, help="table of samples to fit (default: simulated samples)"
     )

@@ -2,9 +2,9 @@
 
 ``python -m benchmarks.whole_command`` simulates 15,800 samples of 47 items from a sparse theta and
 runs the same steps as ``sequela fit``, on two threads. The result has the wall and CPU time of
-every step. ``--base REVISION`` also compares the times of the tables with those of an older
-revision. The comparison uses the learned model and every N-th sample (``--every N``), because old
-revisions need more than ten minutes for all samples.
+every step. With ``--base REVISION``, the times of the tables are also compared with those of an
+older revision. This comparison uses the learned model and only every N-th sample (``--every N``),
+because old revisions need more than ten minutes for all samples.
 """
 
 from __future__ import annotations
@@ -85,10 +85,10 @@ print(json.dumps({"samples": some.n_samples, "tables": found}))
 
 
 def panel_theta(interactions: int = 50, seed: int = 1) -> np.ndarray:
-    """Return a sparse theta that resembles a learned one: frequent items act on frequent items.
+    """Return a sparse theta like that of a fit: the interactions are between frequent items.
 
-    Log base rates are normal, and an interaction is positive with probability 0.7. All are drawn
-    with `seed`.
+    The logarithms of base rates are drawn from a normal distribution. An interaction is positive
+    with probability 0.7.
     """
     rng = np.random.default_rng(seed)
     base = np.sort(rng.normal(-2.8, 1.0, ITEMS))[::-1]
@@ -120,7 +120,7 @@ def panel_cohort(samples: int = SAMPLES) -> pd.DataFrame:
 
 
 def run(source: Path, script: str, *arguments: object) -> dict[str, Any]:
-    """Run a script with the package in `source`; return its output."""
+    """Run a script that imports sequela from the folder `source`; return what it prints."""
     done = subprocess.run(  # noqa: S603 - our own script
         [sys.executable, "-c", script, *map(str, arguments)],
         stdout=subprocess.PIPE, text=True, check=True, cwd=tempfile.gettempdir(),
@@ -151,11 +151,14 @@ def compare(base: str, table: Path, model: Path, every: int, folder: Path) -> di
 
 
 def main() -> None:
-    """Measure, print and write the results."""
+    """Run the measurements, and print and write the results."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--base", help="older revision, to compare the times of the tables")
     parser.add_argument(
-        "--every", type=int, default=20, help="use every N-th sample in this comparison (20)"
+        "--every",
+        type=int,
+        default=20,
+        help="use every N-th sample in this comparison (default: 20)",
     )
     parser.add_argument("--penalty", type=float, default=0.01)
     parser.add_argument("--samples", type=int, default=SAMPLES)

@@ -1,8 +1,8 @@
 // Builds the page that the Python package contains. Run npm ci first, then node build.mjs.
 //
 // Writes page.js, page.css, LICENSES.txt and page.json to src/sequela/report/page. page.json has the
-// versions of the packages, and the checksum of the sources, with which a test checks that the
-// committed bundle is up to date.
+// versions of the packages and the checksum of the sources. With this checksum, a test finds out
+// whether the committed bundle was built from the present sources.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";

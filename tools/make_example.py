@@ -3,8 +3,8 @@
 The script learns a model from the data and draws samples from the model. Run it by hand on a
 machine that has the data (in ../shared/data or SEQUELA_DATA): ``python -m tools.make_example``. It
 writes src/sequela/data/example/theta.csv and samples.csv. These files contain no sample of the
-data. The first contains a penalised model of the 50 most frequent alterations with rounded
-parameters, and the second contains draws from this model.
+data: theta.csv is a penalised model of the 50 most frequent alterations with rounded parameters,
+and samples.csv has samples that are simulated from this model.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ SEED = 1
 
 
 def make_live_report(folder: Path) -> None:
-    """Write example-report.html into `folder`, with the evidence for some orders."""
+    """Write example-report.html, which has evidence for some orders, into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as place:
         fit = Path(place) / "example"

@@ -1,7 +1,7 @@
 """Make tests/learning/omhn_values.json: values of the oMHN model of the package mhn, for tests.
 
-The tests compare our results with these values. Run this script in a separate Python environment
-that has the package mhn (1.2.3):
+The tests compare results of sequela with these values. Run this script in a separate Python
+environment that has the package mhn (1.2.3):
 
     python tools/make_omhn_values.py tests/learning/omhn_values.json
 """

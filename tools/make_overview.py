@@ -1,8 +1,9 @@
 """Draw docs/_static/overview.svg: the input, the model and the orders with their certainty.
 
-overview_narrow.svg has the same parts one below the other, for the screen of a phone.
-Run `python -m tools.make_overview` after a change of the example, the fit or the colours, and
-commit the result. The samples are simulated from the made-up model of ten items.
+The script also draws overview_narrow.svg, which has the same parts one below the other, for the
+screen of a phone. Run `python -m tools.make_overview` after a change of the example model, of fits
+or of the colours, and commit the result. The samples are simulated from `example_theta`, an
+invented model of ten items.
 """
 
 from __future__ import annotations

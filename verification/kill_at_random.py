@@ -1,15 +1,16 @@
 """Check that a fit that is killed and resumed gives the same result as an uninterrupted fit.
 
-Run by hand: ``python verification/kill_at_random.py [kills]`` (20 kills by default). One fit of
-each kind is killed with SIGKILL repeatedly and resumed from its checkpoint. Each kill comes at a
+Run by hand: ``python verification/kill_at_random.py [kills]`` (20 kills by default). A fit of each
+kind is killed with SIGKILL repeatedly, and continued from its checkpoint. Each kill comes at a
 random moment after the fit has written a new checkpoint, so that the fit makes progress. At the
 end, theta, the objective and the number of evaluations of every start must be the same, bit for
 bit, as those of a fit that was never stopped and had no checkpoint. If a fit ends before all kills
 are done, the next fit begins with an empty folder.
 
-The script prints one line per kill: seconds after the start of the process, size of the checkpoint,
-number of finished starts (or why the checkpoint cannot be read), and the number of temporary files
-that are left because a kill interrupted a write. It exits with 1 if any result differs.
+For each kill, the script prints a line with the seconds since the start of the process, the size of
+the checkpoint, the number of finished starts (or why the checkpoint cannot be read), and the number
+of temporary files that are left because the kill interrupted a write. It exits with 1 if a result
+differs.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def begin(kind: str, checkpoint: Path | str, result: Path) -> subprocess.Popen[b
 
 
 def stamp(path: Path) -> tuple[int, int]:
-    """Return values that change with every write, because each write replaces the file."""
+    """Return the inode and the time of a file. They change with every write of the checkpoint."""
     try:
         found = path.stat()
     except FileNotFoundError:

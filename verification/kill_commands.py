@@ -3,15 +3,12 @@
 Run by hand: ``python -m verification.kill_commands [kills] [command ...] [--seed N]``. The default
 is 30 kills of each of the commands fit, sampled, posterior, repeat and import. A command is
 started, and a signal (SIGKILL, SIGTERM, SIGHUP or SIGINT) is sent to it at a random moment. Then
-the command is run again. After at most three signals it runs to its end. The result must have the
-same bits as that of two commands that were never stopped. While the commands run and after every
-signal, the script checks that
-
-- no worker is alive 10 seconds after the command has ended,
-- every file that has its final name is complete (JSON and archives can be read, tables and pages
-  have their last line).
-
-At the end no hidden file and no unfinished folder is left.
+the command is run again. After at most three signals it is run to its end. The result must have the
+same bits as the results of two commands that were never stopped. After every signal, the script
+checks that no worker process is alive 10 seconds after the command has ended. While the commands
+run and after every signal, it checks that every file with its final name is complete (JSON and
+archives can be read, tables and pages have their last line). At the end it checks that no hidden
+file and no unfinished folder is left.
 
 There are three kinds of moments, and each kind is chosen for a third of the signals:
 
@@ -21,8 +18,8 @@ There are three kinds of moments, and each kind is chosen for a third of the sig
 - while a file is being written.
 
 The commands save checkpoints more often than by default, so that each run writes several of them.
-The script prints one line per kill, then how many signals hit each step. It exits with 1 if
-anything failed.
+The script prints one line per signal, and at the end the number of signals that arrived during each
+step. It exits with 1 if a condition is violated.
 """
 
 from __future__ import annotations
@@ -52,7 +49,7 @@ _STEP = re.compile(r"sequela: (.+) \.\.\.")
 _SAVED = "work, saved at least once"
 _DATES = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.+]+")
 MOST_SIGNALS = 3
-# By default, commands save every half minute, but the commands of this script end earlier. So
+# By default, commands save every half minute. The commands of this script take less time, so
 # FITTING and SAMPLING save more often.
 _MAIN = "\nfrom sequela.cli import main\nmain(prog_name='sequela')"
 SEQUELA = (sys.executable, "-c", _MAIN)
@@ -89,7 +86,7 @@ MAF = "Hugo_Symbol\tTumor_Sample_Barcode\tVariant_Classification\n"
 
 @dataclass(frozen=True)
 class Command:
-    """How to start a command, how to continue it, and which files of its result are compared."""
+    """The arguments that start and continue a command, and the files of its result to compare."""
 
     begin: tuple[str, ...]
     again: tuple[str, ...]
@@ -106,7 +103,10 @@ class Command:
 
 
 def _content(path: Path) -> bytes:
-    """Return the part of a result that must be the same in every run, without dates and seconds."""
+    """Return the content of a file of a result, without the parts that differ between runs.
+
+    These parts are dates and durations.
+    """
     if path.suffix == ".json":
         return json.dumps(json.loads(path.read_text())["result"]).encode()
     if path.suffix == ".html":
@@ -190,9 +190,9 @@ def family(session: int) -> list[int]:
 
 
 def alone(session: int) -> tuple[bool, float]:
-    """Wait until all processes of a session have ended.
+    """Wait until all processes of a session have ended, but at most `PATIENCE` seconds.
 
-    Return whether this was within the limit, and the seconds that it took.
+    Return whether all processes have ended, and the seconds that it took.
     """
     began = time.monotonic()
     while family(session) and time.monotonic() - began < PATIENCE:
@@ -238,7 +238,7 @@ def leftovers(folder: Path) -> list[str]:
 
 
 class Steps:
-    """The steps that a process has announced in its log, each with its time."""
+    """The steps that a process has announced in its log, and the time at which each began."""
 
     def __init__(self, folder: Path, saves: str = "") -> None:
         self.log = folder / "log.txt"
@@ -263,7 +263,7 @@ class Steps:
             return file.read().decode(errors="replace").splitlines()
 
     def look(self) -> str:
-        """Read the log, and return the step that the process is in."""
+        """Read the log, and return the step that the process is doing now."""
         lines = self._new_lines()
         known = {name for name, _ in self.seen}
         if _SAVED not in known and self.saved() != self.before:
@@ -277,7 +277,7 @@ class Steps:
 
 @dataclass
 class Moment:
-    """When a signal is sent: at any time, at a time within a step, or while a file is written."""
+    """The moment at which a signal is sent: at any time, within a step, or during a write."""
 
     kind: str
     seconds: float
@@ -300,7 +300,7 @@ class Moment:
             return cls(kind, chance.uniform(0.0, length), steps[at][0])
         if kind == "while writing":
             return cls(kind, chance.uniform(0.0, 0.01), writes=chance.randint(1, most_writes))
-        # Most of the time before the first step is the start of Python.
+        # Before the first step, Python and its packages are loaded. Avoid most of this time.
         first = steps[1][1] if len(steps) > 1 else 0.0
         return cls(kind, chance.uniform(0.8 * first, 1.05 * whole))
 
@@ -342,7 +342,7 @@ def run_whole(command: Command, folder: Path) -> tuple[str, list[tuple[str, floa
 
 
 class Trial:
-    """The test of one command: it runs to its end, and then it is stopped many times."""
+    """The test of one command. The command is first run to its end, and then stopped many times."""
 
     def __init__(self, name: str, kills: int, root: Path, chance: random.Random) -> None:
         self.name, self.kills, self.root, self.chance = name, kills, root, chance
@@ -361,7 +361,7 @@ class Trial:
         return made
 
     def run(self) -> bool:
-        """Stop the command `kills` times, and return whether all conditions held."""
+        """Stop the command `kills` times, and return whether all conditions were satisfied."""
         first, _, _ = run_whole(self.command, self.folder("first"))  # this one compiles
         expected, self.steps, self.seconds = run_whole(self.command, self.folder("whole"))
         print(f"\n{self.name}: {self.seconds:.1f} s uninterrupted; steps", end=" ")

@@ -2,17 +2,18 @@
 
 The model is that of the paper's two items, theta = [[0, 4], [0, -4]]: the first item comes before
 the second in 98% of the samples that have both. The sets alone do not show this, because models
-with any order give them the same probabilities (Proposition 1). There are 500 samples. Some of
-those that have both items get a known order, which is certain or right with probability 0.9. For
-comparison, the same number of samples (with any items) get a known observation time.
+with opposite orders give the sets the same probabilities (Proposition 1). There are 500 samples.
+Some of the samples with both items get a known order, which is certain or right with probability
+0.9. For comparison, the same number of samples (with any items) get a known observation time.
 
-For each number of samples, the evidence is the log-likelihood ratio between the best model of the
-family and the best model in which the second item usually comes first. The range contains P(first
-before second) of all models within 2 nats of the best, as in `order_ranges`.
+The evidence is the log-likelihood ratio of two models of the family of Proposition 1: the best
+model in which the first item usually comes first, and the best model in which the second item does.
+The range contains P(first before second) of all models within 2 nats of the best, as in
+`order_ranges`.
 
     python -m verification.known_orders [DATA_SETS]
 
-Prints a table, and writes verification/known_orders.csv and .png.
+The script prints a table, and writes verification/known_orders.csv and .png.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ GRID = np.linspace(0.01, 0.99, 50)
 
 
 def family_of(data: Dataset) -> list[np.ndarray]:
-    """Return models with the set frequencies of the data, sorted by P(first before second)."""
+    """Return the models whose set probabilities are the frequencies of the sets in the data.
+
+    The models are sorted by P(first before second).
+    """
     from sequela.questions import two_item_family
 
     sizes = data.values
@@ -92,7 +96,7 @@ def _orders(
 
 
 def main(count: int = 20) -> None:
-    """Print and draw the medians over the data sets."""
+    """Print, write and draw the medians over the data sets."""
     assert abs(two_item_family_of(THETA).order_probability(1.0) - 0.982) < 0.001
     rows = [row for seed in range(count) for row in one(seed)]
     table = pd.DataFrame(rows).groupby(["kind", "number"], sort=False)

@@ -1,11 +1,12 @@
 """Compare likelihoods and gradients at known times with mpmath, for theta up to 100.
 
 Run by hand: ``python -m verification.known_times [problems] [seed]`` (2,000 and 1 by default).
-Problems have 1 to 4 items and times from 1e-4 to 1e2. Entries of theta have a size of at most 3,
-10, 30 or 100; some are exactly zero or at the limit. The reference is the sum of exponentials of
-`tests/reference.py` in mpmath, with as many digits as necessary. Errors are relative to the larger
-of 1 and the true number, for each entry. The script prints every problem that is refused or has an
-error above 1e-10, then a table. It exits with 1 if an error is above 1e-8.
+The problems have 1 to 4 items and times from 1e-4 to 1e2. The absolute values of the entries of
+theta are at most 3, 10, 30 or 100; some entries are exactly zero or at this limit. The reference is
+the sum of exponentials of `tests/reference.py` in mpmath, with as many digits as necessary. The
+error of each number is relative to the larger of 1 and the true number. The script prints every
+problem that is refused or has an error above 1e-10, and then a table. It exits with 1 if an error
+is above 1e-8.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Is a model from samples with missing cells as good as one from complete samples?
 
-There are ten items and 1,000 samples from four panels. One panel covers all items and has a quarter
-of the samples. Each of the others lacks four items, so that 30% of the cells are missing. The
-script compares the errors of models that are learned from
+There are ten items and 1,000 samples. Each sample has one of four panels, drawn at random. One
+panel covers all items. Each of the others lacks four items, so that 30% of the cells are missing.
+The script compares the errors of models that are learned from
 
 - samples with missing cells, where the likelihood sums over the values of these cells,
 - complete samples with the same number of known cells (700 samples),
@@ -49,8 +49,10 @@ def truth(seed: int) -> np.ndarray:
 def fit(data: Dataset, information: int | None = None) -> np.ndarray:
     """Learn a model and return theta.
 
-    The penalty of the sum over samples is proportional to the square root of the information. The
-    penalty that `SetChain` takes is for the mean, so it is divided by the number of samples.
+    The penalty of the log-likelihood of all samples together is proportional to the square root of
+    the information. The penalty of `SetChain` is for the mean log-likelihood, so it is divided by
+    the number of samples. `information` is the number of complete samples with the same information
+    as the data; None means that the data are complete.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -2,9 +2,9 @@
 
 The data are the synthetic data of Figure 2 of the paper: 500 samples of two or five items that
 interact, and of 200 clock items. The script chooses m clock items at random, a few times for each
-m. It infers the order of the pairs with a strong effect: item1 before item2, and with five items
-also item4 before item5. The order is inferred by `sequela.posterior` with its default prior, and by
-a penalised fit with five starts.
+m. It infers the order of the pairs with a strong effect. In truth, item1 comes before item2, and
+with five items also item4 before item5. The order is inferred by `sequela.posterior` with its
+default prior, and by a penalised fit with five starts.
 
 The script also simulates 20 data sets of the two items without clock items, with 20 seeds. The
 verdict for each of them must be "the data cannot tell", with an interval from below 0.3 to above
@@ -41,7 +41,7 @@ PENALTY = 0.01
 
 
 def table(name: str) -> pd.DataFrame:
-    """Return the samples of one of the two data sets."""
+    """Return the samples of one of the two data sets, "two" or "five"."""
     folder = Path(os.environ.get("SEQUELA_DATA", "../shared/data"))
     return pd.read_csv(folder / "synthetic" / f"{FILES[name]}.csv").drop(columns=["sample", "time"])
 
@@ -84,7 +84,7 @@ def infer(data: Dataset, pairs: list[tuple[str, str]], seed: int) -> dict:
 
 
 def tasks():
-    """Yield (kind, number of clock items, choice or seed) of all tasks, the fastest first."""
+    """Yield all tasks as (kind, number of clock items, choice or seed), the fastest first."""
     yield from (("alone", 0, seed) for seed in range(SEEDS))
     for choice in range(CHOICES):
         for name in ("two", "five"):
@@ -163,7 +163,7 @@ def draw(found: dict, path: Path) -> None:
 
 
 def main() -> None:
-    """Run the tasks that have no result yet, or summarise."""
+    """Run the tasks that have no result yet (none with --summary), and print a summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--summary", action="store_true")

@@ -1,4 +1,4 @@
-"""Do the ranges of `order_ranges` contain the truth, and is its evidence right?
+"""How often does the range of an order contain the true probability, and is the evidence right?
 
 The data are 200 to 1,000 samples from random models of 5 to 20 items, with as many random
 interactions as items. For every checked pair, the script records whether the range contains the
@@ -29,7 +29,8 @@ from sequela.questions import order_ranges
 RESULTS = Path(__file__).parent / "results"
 SIZES = [(5, 200), (10, 400), (20, 400), (8, 1000), (10, 200), (15, 1000), (12, 400), (20, 200)]
 EDGES = [-np.inf, 0.0, 0.5, 1.0, 2.0, 4.0, np.inf]
-# Simulated probabilities, and ends of ranges that are interpolated, have errors of about this size.
+# Simulated probabilities have errors of about this size, and so have the ends of ranges, which are
+# interpolated.
 SLACK = 0.01
 
 
@@ -64,7 +65,11 @@ def checked_pairs(seed: int) -> pd.DataFrame:
 
 
 def error(right: pd.Series, seeds: pd.Series) -> float:
-    """Return the standard error of a share, computed over data sets (pairs are not independent)."""
+    """Return the standard error of a share.
+
+    It is computed from the differences between data sets, because the pairs of a data set are not
+    independent.
+    """
     sums = (right - right.mean()).groupby(seeds).sum()
     return float(np.sqrt((sums**2).sum()) / len(right)) if len(right) else float("nan")
 
@@ -131,7 +136,7 @@ def draw(table: pd.DataFrame, found: dict, path: Path) -> None:
 
 
 def main() -> None:
-    """Run the data sets that have no result yet, or summarise."""
+    """Run the data sets that have no result yet (none with --summary), and print a summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--sets", type=int, default=200)

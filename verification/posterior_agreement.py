@@ -1,10 +1,11 @@
 """Compare the posterior of five items with that of an independent sampler (tempered Metropolis).
 
-The other sampler shares no code with `sequela.posterior`. It makes random walks in theta itself
-under the Laplace prior, and computes the likelihood with NumPy over all 32 sets. It runs 120
-independent ladders; each has chains at six powers of the likelihood, which exchange their states.
-The script compares the means of all entries of theta, of their bounded transforms, and of the order
-of every pair, in units of their standard errors.
+The independent sampler shares no code with `sequela.posterior`. It makes random walks in the
+entries of theta under the Laplace prior, and computes the likelihood with NumPy over all 32 sets.
+It runs 120 independent groups of chains (ladders). Each ladder has six chains, which use different
+powers of the likelihood and exchange their states. The script compares the two samplers by the
+means of all entries of theta, of the hyperbolic tangents of these entries, and of the orders of all
+pairs. The differences are given in units of their standard errors.
 
 Run it with ``python -m verification.posterior_agreement``.
 """
@@ -73,7 +74,7 @@ def metropolis(counts, iterations, rng):
     width = np.full(POWERS.size, 0.5)
     kept = []
     for t in range(iterations):
-        # Move a few coordinates at a time, because a move of all would hardly ever be accepted.
+        # Move a few coordinates at a time: a move of all coordinates would rarely be accepted.
         chosen = rng.random((size, N, N)) < rng.choice([0.04, 0.12, 0.4])
         step = rng.standard_normal((size, N, N)) * np.tile(width, LADDERS)[:, None, None]
         proposed = theta + chosen * step * np.exp(rng.normal(0.0, 0.7))
@@ -84,7 +85,8 @@ def metropolis(counts, iterations, rng):
         value[accepted], prior[accepted] = new[accepted], new_prior[accepted]
         if t < iterations // 4:
             width *= np.exp(0.05 * (accepted.reshape(shape).mean(axis=0) - 0.3))
-        # Neighbouring powers exchange states, even and odd pairs in turn.
+        # Chains with neighbouring powers exchange their states. The pairs of powers (0, 1), (2, 3),
+        # (4, 5) and the pairs (1, 2), (3, 4) take turns.
         index = np.arange(size).reshape(shape)
         for k in range(t % 2, POWERS.size - 1, 2):
             a, b = index[:, k], index[:, k + 1]
@@ -98,7 +100,7 @@ def metropolis(counts, iterations, rng):
 
 
 def quantities(theta, problem):
-    """Return entries of theta (..., 5, 5), their bounded transforms, and orders of all pairs."""
+    """Return entries of theta (..., 5, 5), their hyperbolic tangents, and orders of all pairs."""
     flat = theta.reshape(-1, N, N)
     pairs = problem.pairs
     orders = np.empty((len(flat), len(pairs)))

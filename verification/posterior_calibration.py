@@ -6,9 +6,9 @@ al. 2018). This is checked for entries of theta, for the order of two items in t
 the time of a sample. A second check is about stated probabilities: of all orders to which the
 posterior gives the probability p, a share p must be right.
 
-Three priors are used in turn: Laplace and Student t with a fixed scale, and the default of
-`sequela.posterior`, whose scale is drawn from its own prior. Chains are short, because ranks need
-only 19 draws. The summary says how many chains had not converged.
+The data sets use three priors in turn: Laplace and Student t with a fixed scale, and the default
+prior of `sequela.posterior`, whose scale is drawn from its own prior. Chains are short, because a
+rank needs only 19 draws. The summary says in how many data sets the chains had not converged.
 
     python -m verification.posterior_calibration -o FOLDER [--sets 201]
     python -m verification.posterior_calibration -o FOLDER --summary
@@ -42,7 +42,8 @@ PRIORS = {
 }
 RESULTS = Path(__file__).parent / "results"
 RANKS = 20
-# (items, samples, sweeps per draw) of a data set. Few are large, because these take the most time.
+# (items, samples, sweeps per draw) of a data set. Only a few data sets are large, because large
+# data sets take most of the time.
 SMALL = [(5, 100, 3), (5, 300, 3), (5, 1000, 3), (6, 200, 3), (5, 500, 3), (8, 200, 2), (7, 300, 2)]
 LARGE = [(12, 200, 2), (20, 100, 2), (10, 400, 2)]
 # An R-hat of at most this value counts as converged here, because ranks need only 19 draws.
@@ -50,7 +51,7 @@ MIXED = 1.05
 
 
 def draw_theta(prior, n, rng):
-    """Draw theta from the prior by the quantiles of its shape; a learned scale is drawn first."""
+    """Draw theta from the prior. If the scale is learned, it is drawn first."""
     z = rng.standard_normal((n, n))
     scale = prior.scale
     if isinstance(scale, LearnedScale):
@@ -61,7 +62,10 @@ def draw_theta(prior, n, rng):
 
 
 def draw_time(theta, items, rng):
-    """Draw the observation time of a sample given theta: first an order, then its holding times."""
+    """Draw the observation time of a sample given theta.
+
+    The function draws an order of the items, and the time spent in each state of this order.
+    """
     k = len(items)
     base = np.diagonal(theta)
     effect = theta - np.diag(base)
@@ -89,7 +93,7 @@ def draw_time(theta, items, rng):
 
 
 def rank(truth, draws, rng):
-    """Return the rank of the truth among thinned draws, from 0 to RANKS - 1."""
+    """Return the rank of the true value among RANKS - 1 of the draws, from 0 to RANKS - 1."""
     chosen = draws[np.linspace(0, len(draws) - 1, RANKS - 1).round().astype(int)]
     ties = int((chosen == truth).sum())
     return int((chosen < truth).sum() + rng.integers(ties + 1))
@@ -102,7 +106,7 @@ def table_size(seed):
 
 
 def one_data_set(seed):
-    """Simulate a data set, sample its posterior, and return ranks and stated orders."""
+    """Simulate a data set and sample its posterior; return ranks, and orders with probabilities."""
     began = time.thread_time()
     rng = np.random.default_rng(seed)
     name = list(PRIORS)[seed % 3]
@@ -175,8 +179,9 @@ def share_right(calls, low, high):
     """Summarise the orders whose stated probability is in an interval.
 
     Return the number of pairs, the mean stated probability, the share of right orders and its
-    standard error. Each order is weighted by the number of samples that have both items. Orders of
-    one data set are not independent, so the standard error is computed over data sets.
+    standard error. Each order is weighted by the number of samples that have both items. The
+    standard error is computed from the differences between data sets, because the orders of a data
+    set are not independent.
     """
     inside = calls[(calls[:, 0] >= low) & (calls[:, 0] < high)]
     if not len(inside):
@@ -184,7 +189,7 @@ def share_right(calls, low, high):
     total = inside[:, 2].sum()
     right = inside[:, 1].sum() / total
     stated = np.average(inside[:, 0], weights=inside[:, 2])
-    # The error of the difference between the share of right orders and the stated probability.
+    # The standard error is that of the difference between this share and the stated probability.
     surplus = inside[:, 1] - inside[:, 0] * inside[:, 2]
     by_set = np.bincount(inside[:, 3].astype(int), surplus - surplus.sum() / total * inside[:, 2])
     error = np.sqrt((by_set**2).sum()) / total
@@ -271,7 +276,7 @@ def draw(ranks, rows, path):
 
 
 def main():
-    """Run the data sets that have no result yet, or summarise."""
+    """Run the data sets that have no result yet (none with --summary), and print a summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--sets", type=int, default=201)

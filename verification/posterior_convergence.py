@@ -1,8 +1,9 @@
-"""Do the chains converge? R-hat, effective draws and CPU time of the posterior on hard tables.
+"""Do the chains converge? R-hat, effective draws and CPU time of the posterior for hard tables.
 
-Every table is sampled from dispersed starts until every order probability has an R-hat of at most
-1.01 and at least 400 effective draws, or until a limit. With ``--nuts`` the same posterior is also
-sampled by plain NUTS (nutpie) with the exact gradients of sequela, under the same criteria.
+The posterior of every table is sampled from dispersed starts until every order probability has an
+R-hat of at most 1.01 and at least 400 effective draws, or until there are `MOST_DRAWS` draws per
+chain. With ``--nuts``, the same posterior is also sampled by NUTS (nutpie) with the exact gradients
+of sequela, and judged by the same criteria.
 
 Run it with ``python -m verification.posterior_convergence -o FOLDER [--only NAME ...] [--nuts]``.
 It continues from the results in the folder. ``--summary`` prints the table of `docs/posterior.md`.
@@ -38,12 +39,12 @@ PRIORS = {
     "Laplace, scale 0.4": Laplace(0.4),
 }
 LIMITS = (1.01, 400.0)
-# The cascade with a fixed scale needs more draws than the default limit of 4,000.
+# The default limit is 4,000 draws per chain. The cascade with a fixed scale needs more.
 MOST_DRAWS = 20_000
 
 
 def cascade():
-    """Return 2,300 samples of 12 items, of which three are a cascade and one slows all others."""
+    """Return 2,300 samples of 12 items. Three items are a cascade, and one inhibits all others."""
     rng = np.random.default_rng(7)
     theta = np.diag(rng.uniform(-2.5, -0.5, 12))
     for first, second in ((0, 1), (1, 2), (4, 5)):
@@ -54,12 +55,12 @@ def cascade():
 
 
 def older_glioblastoma():
-    """Return the 20-item table of 261 samples."""
+    """Return the older glioblastoma table, with 20 items and 261 samples."""
     return Dataset.coerce(pd.read_csv(data_folder() / "gbm" / "schill20.csv"))
 
 
 def glioblastoma_items(n):
-    """Return all 378 samples with the n most frequent items."""
+    """Return the 378 glioblastoma samples with the n most frequent items."""
     return Dataset.coerce(glioblastoma(data_folder()).iloc[:, :n])
 
 
@@ -88,7 +89,10 @@ def cpu_seconds():
 
 
 def judged(orders):
-    """Return the largest R-hat and the fewest effective draws of orders (chains, draws, pairs)."""
+    """Return the largest R-hat and the smallest number of effective draws over all pairs.
+
+    `orders` has the shape (chains, draws, pairs).
+    """
     varying = np.ptp(orders, axis=(0, 1)) > 0.0
     return float(r_hat(orders[:, :, varying]).max()), float(
         effective_size(orders[:, :, varying]).min()
@@ -142,7 +146,7 @@ def log_density(q, problem):
 
 
 def sample_nuts(data, prior, seed, draws=1000):
-    """Sample the same posterior by plain NUTS, and return the same measures as `sample`."""
+    """Sample the same posterior by NUTS, and return the same measures as `sample`."""
     import nutpie
     from nutpie.compiled_pyfunc import from_pyfunc
 
@@ -199,7 +203,7 @@ def summary(records):
 
 
 def main():
-    """Run the tables that have no result yet, or summarise."""
+    """Run the tables that have no result yet (none with --summary), and print a summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-o", "--output", type=Path, required=True)
     parser.add_argument("--only", nargs="*", choices=TABLES, default=list(TABLES))

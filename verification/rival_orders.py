@@ -1,10 +1,11 @@
 """How often is the evidence for the wrong order? Data from the paper's models, with known orders.
 
-Run by hand: ``python -m verification.rival_orders [data sets]``. For the two-item and the five-item
-model, each with 5 and with 20 clock items, it draws data sets of 500 samples, learns a model, and
-asks `sequela.questions.rival_orders` about the first two items. It prints how often the evidence is
-for the wrong order, and how often by more than two nats. It prints the same numbers for the
-penalised likelihood.
+Run by hand: ``python -m verification.rival_orders [data sets]``. The script uses the two-item and
+the five-item model, each with 5 and with 20 clock items. It draws data sets of 500 samples, learns
+a model from each, and computes the evidence for the order of the first two items with
+`sequela.questions.rival_orders`. It prints in how many data sets the evidence is for the wrong
+order, and in how many it is so by more than two nats. It prints the same numbers for the penalised
+likelihood.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _DECIDED = 2.0
 
 
 def one(name: str, clocks: int, seed: int) -> tuple[float, float] | None:
-    """Return evidence and penalised difference for item 0 before 1, or None without a rival."""
+    """Return the evidence and the penalised difference for the order "item 0 before item 1".
+
+    Return None if the probability of the order in the rival differs by less than 0.2.
+    """
     core = TRUE_MODELS[name]
     k = len(core)
     rng = np.random.default_rng([clocks, seed])
@@ -35,7 +39,7 @@ def one(name: str, clocks: int, seed: int) -> tuple[float, float] | None:
     )
     row = found.table.iloc[0]
     if abs(row["probability"] - row["rival_probability"]) < 0.2:
-        return None  # the rival has the same order
+        return None  # the order of the rival is not clearly different
     sign = 1.0 if row["first"] == "0" else -1.0
     return sign * float(row["evidence"]), sign * float(row["penalised"])
 
@@ -49,11 +53,12 @@ def main(count: int) -> None:
             values = np.array([pair for pair in found if pair is not None])
             evidence, penalised = values.T
             print(
-                f"{name} items, {clocks} clocks, {len(values)} data sets: evidence for the wrong "
-                f"order in {(evidence < 0).sum()}, above {_DECIDED:g} nats in "
-                f"{(evidence < -_DECIDED).sum()}; penalised likelihood {(penalised < 0).sum()} and "
-                f"{(penalised < -_DECIDED).sum()}; right and above {_DECIDED:g} nats: "
-                f"{(evidence > _DECIDED).sum()}",
+                f"{name} items, {clocks} clock items, {len(values)} data sets. The evidence is for "
+                f"the wrong order in {(evidence < 0).sum()}, by more than {_DECIDED:g} nats in "
+                f"{(evidence < -_DECIDED).sum()}. The penalised likelihood is for the wrong order "
+                f"in {(penalised < 0).sum()}, by more than {_DECIDED:g} nats in "
+                f"{(penalised < -_DECIDED).sum()}. The evidence is for the right order by more "
+                f"than {_DECIDED:g} nats in {(evidence > _DECIDED).sum()}.",
                 flush=True,
             )
 

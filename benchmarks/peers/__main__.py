@@ -33,10 +33,11 @@ def options(given: list[str] | None = None) -> argparse.Namespace:
         "--limit", type=float, default=120.0, metavar="SECONDS",
         help="largest number of seconds of a fit (default 120)",
     )  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help="run tiny cases, as a test")
+    parser.add_argument("--quick", action="store_true", help="run very small cases, as a test")
     parser.add_argument(
-        "--resume", action="store_true", help="keep finished measurements and do the others"
-    )
+        "--resume", action="store_true",
+        help="continue an interrupted run: keep the finished measurements and do the others",
+    )  # fmt: skip
     parser.add_argument(
         "--envs", type=Path, metavar="FOLDER", help="folder for environments and thetas"
     )
@@ -46,7 +47,7 @@ def options(given: list[str] | None = None) -> argparse.Namespace:
     found = parser.parse_args(given)
     unknown = sorted(set(found.stages) - set(STAGES))
     if unknown:
-        parser.error(f"no stage is called {unknown[0]!r}; there are {', '.join(STAGES)}")
+        parser.error(f"there is no stage {unknown[0]!r}; expected one of {', '.join(STAGES)}")
     return found
 
 

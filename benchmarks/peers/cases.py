@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 PENALTY = 0.01
 
-# The items of simulated data that act on each other; all others are clocks.
+# Number of items of simulated data that act on each other. All others are clock items.
 INTERACTING = 6
-# Mean number of clock items that arrive per unit of time, which does not depend on n. With the
-# larger number, the time of a sample is well determined. With the smaller number, sets stay small,
-# so that N and n can grow.
+# Mean number of clock items that arrive per unit of time. It is the same for every n. With the
+# larger number ("sim"), the items determine the time of a sample well. With the smaller number
+# ("grow"), sets stay small, so that large N and n are possible.
 _CLOCK_RATES = {"sim": 2.5, "grow": 1.0}
 
 
@@ -55,12 +55,12 @@ class Case:
 
 
 def known_theta(n: int, clock_rate: float, interactions: int = INTERACTING) -> np.ndarray:
-    """Return a sparse theta whose first six items act on each other; the others are clocks.
+    """Return a sparse theta whose first six items act on each other; the others are clock items.
 
-    Three items are a cascade, in which each item promotes the next. Two items exclude each other.
-    The sixth item promotes the first of these two, and is promoted by the last item of the cascade.
-    Clocks have different base rates, which are smaller if there are more clocks, so that sets do
-    not grow with n. All further interactions are between clocks.
+    Items 0, 1 and 2 are a cascade, in which each item promotes the next one. Items 3 and 4 inhibit
+    each other. Item 5 promotes item 3, and is promoted by item 2. Clock items have different base
+    rates, which are smaller if there are more clock items, so that sets do not become larger with
+    n. All further interactions are between clock items.
     """
     rng = np.random.default_rng([n, interactions])
     clocks = n - INTERACTING
@@ -126,7 +126,8 @@ def _simulated(kind: str, n: int, N: int, interactions: int) -> Case:
 def dense_theta(X: np.ndarray, seed: int = 1) -> np.ndarray:
     """Return a theta without zeros: random interactions, and base rates from item frequencies."""
     n = X.shape[1]
-    # In the samples that a tool gets, an item may be in no sample or in every sample.
+    # An item may occur in none or in all of the samples that a tool gets. Its share must not be 0
+    # or 1.
     share = (X.sum(axis=0) + 0.5) / (len(X) + 1.0)
     theta = np.random.default_rng(seed).uniform(-0.2, 0.2, (n, n))
     np.fill_diagonal(theta, np.log(share / (1.0 - share)))

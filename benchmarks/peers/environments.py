@@ -1,4 +1,7 @@
-"""Install each peer in its own environment. A failed installation is recorded; the run goes on."""
+"""Install each peer in its own environment.
+
+If an installation fails, this is recorded, and the other peers are installed and measured.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ PEERS = [
 
 
 def python_of(places: Places, name: str) -> Path:
-    """Return the path of the interpreter of an environment, also if it does not exist."""
+    """Return the path of the interpreter of an environment, even if it does not exist."""
     return places.cache / "envs" / name / "bin" / "python"
 
 
@@ -130,7 +133,10 @@ def _run(step: list[str]) -> str:
 
 
 def find_python(before: tuple[int, int]) -> str | None:
-    """Return an interpreter older than a version (this one, or one on the path), or None."""
+    """Return a Python interpreter older than the version `before`, or None if there is none.
+
+    It is the interpreter that runs this program, or one on the path.
+    """
     if sys.version_info[:2] < before:
         return sys.executable
     for minor in range(before[1] - 1, 10, -1):

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PLACES = {OURS: 0, "mhn": 1, "paper": 2, "fastmhn": 3}
-# Smaller gaps in the objective do not matter; a logarithmic axis cannot show zero.
+# Smaller differences in the objective are drawn at this value: they do not matter, and a
+# logarithmic axis cannot show zero.
 _SMALLEST_GAP = 1e-6
 
 
@@ -106,7 +107,7 @@ def _time_against_size(found: dict[str, Any]) -> Any:
 
 
 def _objective_against_time(found: dict[str, Any]) -> Any:
-    """Draw the distance of every tool from the best objective on the same samples, against time."""
+    """Draw, against time, how far each tool is below the best objective on the same samples."""
     rows = found["side by side"]
     cases = [row["case"] for row in rows if row["tool"] == "mhn" and row["objective"] is not None]
     wanted = [name for name in ("gbm-20", "gbm-50", "gbm-100") if name in cases] or cases[:2]
@@ -122,7 +123,8 @@ def _objective_against_time(found: dict[str, Any]) -> Any:
             best = max(value for _, value in [*ours, *curve])
             _gap(ax, row["tool"], curve, best, TITLES[row["tool"]])
             if row["tool"] == "mhn":
-                # Draw only our fit to the samples of mhn; a fit to all samples is close to it.
+                # Of the fits of sequela, draw only that to the samples of mhn. The curve of the fit
+                # to all samples is close to it.
                 _gap(ax, OURS, ours, best, TITLES[OURS])
                 ax.set_title(row["title"])
         ax.set(xscale="log", yscale="log", xlabel="time, s")
@@ -157,6 +159,6 @@ def _growth(found: dict[str, Any]) -> Any:
 
 
 def _proportional(ax: Any, rows: list[dict[str, Any]], key: str) -> None:
-    """Draw, through the time of the first gradient, the line of times proportional to the size."""
+    """Draw a line of times proportional to the size, through the time of the first gradient."""
     x = np.array([rows[0][key], rows[-1][key]], dtype=float)
     ax.plot(x, rows[0]["gradient, s"] * x / x[0], color="0.7", linewidth=0.8, label="in proportion")

@@ -1,4 +1,4 @@
-"""The sentences of the report; every number comes from the records."""
+"""The sentences of the report. All their numbers are computed from the records."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from benchmarks.peers.gather import AIMS, GEMM_AIM
 from benchmarks.peers.plan import PAPER
 from benchmarks.peers.tables import number
+
+_WHAT = {"N": "samples", "n": "items", "interactions": "interactions"}
 
 
 def sentences(found: dict[str, Any]) -> list[str]:
@@ -38,8 +40,8 @@ def better_elsewhere(found: dict[str, Any]) -> list[str]:
             before = min(row["our memory when ready, MB"] for row in lower)
             lines.append(
                 f"Memory: {tool} needed less memory than sequela in {len(lower)} of {len(own)} "
-                f"cases. Sequela needed up to {max(ratios):.1f} times as much; {before:.0f} MB of "
-                "it are libraries that are loaded before a fit begins."
+                f"cases. Sequela needed up to {max(ratios):.1f} times as much. Of the memory of "
+                f"sequela, {before:.0f} MB are libraries that are loaded before a fit begins."
             )
         quick = [row for row in own if _less(row, "start-up, s", "our start-up, s")]
         if quick:
@@ -48,8 +50,8 @@ def better_elsewhere(found: dict[str, Any]) -> list[str]:
                 for key in ("start-up, s", "our start-up, s")
             )
             lines.append(
-                f"Start-up: {tool} is ready after {theirs} s, and sequela after {ours} s (it "
-                "imports libraries and loads compiled code)."
+                f"Start-up: {tool} is ready after {theirs} s, and sequela after {ours} s. Sequela "
+                "takes longer because it imports libraries and loads compiled code."
             )
         ahead = [row for row in own if _is_ahead(row)]
         lines += [
@@ -98,7 +100,7 @@ def conditions(run: dict[str, Any]) -> list[str]:
 
 
 def _range(values: list[float]) -> str:
-    """Return the smallest and the largest number, or the only one, as text."""
+    """Return the smallest and the largest number as text, or one number if both are equal."""
     low, high = number(min(values), 2), number(max(values), 2)
     return low if low == high else f"{low} to {high}"
 
@@ -116,7 +118,7 @@ def _is_ahead(row: dict[str, Any]) -> bool:
 
 
 def _against(rows: list[dict[str, Any]], tool: str) -> list[str]:
-    """Return a sentence on how much earlier sequela reached the objective of a peer."""
+    """Return sentences that compare when a peer and sequela reached the peer's final objective."""
     done = [row for row in rows if row["tool"] == tool and row["objective"] is not None]
     if not done:
         return []
@@ -128,19 +130,19 @@ def _against(rows: list[dict[str, Any]], tool: str) -> list[str]:
         single = [r["times sooner, one thread"] for r in reached if r["times sooner, one thread"]]
         aim = AIMS[tool]
         lines.append(
-            f"{tool} learned {len(done)} data sets. On {len(reached)} of them, sequela reached the "
-            f"final objective of {tool}, {_range(ratios)} times sooner (median "
-            f"{number(float(np.median(ratios)), 2)}"
-            + (f"; on one thread {_range(single)}" if single else "")
+            f"{tool} learned models of {len(done)} data sets. On {len(reached)} of them, sequela "
+            f"reached the final objective of {tool}. It did so {_range(ratios)} times sooner than "
+            f"{tool} (median {number(float(np.median(ratios)), 2)} times"
+            + (f"; with one thread {_range(single)} times" if single else "")
             + f"). The aim was {aim:.0f} times."
         )
         below = [row for row in reached if row["times sooner"] < aim]
         if below:
             each = [f"{row['title']} ({number(row['times sooner'], 2)})" for row in below]
-            lines.append(f"The ratio is below the aim on: {', '.join(each)}.")
+            lines.append(f"This number is below the aim for {', '.join(each)}.")
     if missed:
         lines.append(
-            f"With one start, sequela did not reach the objective of {tool} on: "
+            f"With one start, sequela did not reach the objective of {tool} for "
             f"{', '.join(missed)}."
         )
     return lines
@@ -149,7 +151,7 @@ def _against(rows: list[dict[str, Any]], tool: str) -> list[str]:
 def _against_paper(rows: list[dict[str, Any]]) -> list[str]:
     """Return sentences on how much earlier sequela reached the objective of the paper's method.
 
-    The first sentence is about n = 100, or about the largest n that the paper's method fitted.
+    The first sentence is about n = 100 or, if there is no such fit, about the last fit.
     """
     done = [r for r in rows if r["tool"] == PAPER and r["objective"] is not None]
     real = [row for row in done if row["case"].startswith("gbm-")] or done
@@ -159,21 +161,22 @@ def _against_paper(rows: list[dict[str, Any]]) -> list[str]:
     ended = "was stopped" if row["status"] == "stopped" else "ended"
     sooner = row["times sooner"]
     had = (
-        f"sequela had reached the same objective after {number(row['we reached it after, s'], 2)} "
-        f"s, {number(sooner, 2)} times sooner (the aim at n = 100 is {AIMS[PAPER]:.0f})"
+        f"Sequela had reached the same objective after {number(row['we reached it after, s'], 2)} "
+        f"s, which is {number(sooner, 2)} times sooner (the aim for n = 100 is {AIMS[PAPER]:.0f} "
+        "times)"
         if sooner
-        else "sequela did not reach the same objective"
+        else "Sequela did not reach the same objective"
     )
     lines = [
-        f"On {row['title']}, the paper's method {ended} after {number(row['seconds'])} s; {had}. "
+        f"On {row['title']}, the paper's method {ended} after {number(row['seconds'])} s. {had}. "
         f"One gradient takes {number(row['gradient, s'], 2)} s with the paper's method, and "
         f"{number(row['our gradient, s'], 2)} s with sequela."
     ]
     others = [r for r in done if r is not row and r["times sooner"]]
     if others:
         lines.append(
-            f"On the other data sets sequela was {_range([r['times sooner'] for r in others])} "
-            "times sooner than the paper's method."
+            "On the other data sets, sequela reached the final objective of the paper's method "
+            f"{_range([r['times sooner'] for r in others])} times sooner."
         )
     return lines
 
@@ -188,8 +191,8 @@ def _beyond(rows: list[dict[str, Any]]) -> list[str]:
         return []
     each = ", ".join(f"{row['title']} ({number(row['seconds'], 2)} s)" for row in alone)
     return [
-        "With all samples, and within the time limit, only sequela finished: "
-        f"{each}. The tables say which samples the other programs left out."
+        "For the following data sets, only sequela finished a fit to all samples within the time "
+        f"limit: {each}. The tables say how many samples were left out for the other programs."
     ]
 
 
@@ -201,8 +204,15 @@ def _growing(slopes: dict[str, Any]) -> list[str]:
         cost, varied = name.split(" against ")
         what = "learning" if cost == "seconds" else "one gradient"
         low, high = fitted["from to"]
-        parts.append(f"{what} as {varied}^{fitted['slope']:.2f} ({varied} = {low:,} to {high:,})")
-    return [f"The cost of sequela grows as follows (see the table of growth): {'; '.join(parts)}."]
+        size = "(number of interactions)" if varied == "interactions" else varied
+        parts.append(
+            f"the time of {what} as {size}^{fitted['slope']:.2f} (for {low:,} to {high:,} "
+            f"{_WHAT[varied]})"
+        )
+    return [
+        "The time that sequela takes grows as a power of the size of the data (see the table of "
+        f"growth): {'; '.join(parts)}."
+    ]
 
 
 def _kernel(rows: list[dict[str, Any]]) -> list[str]:
@@ -212,17 +222,18 @@ def _kernel(rows: list[dict[str, Any]]) -> list[str]:
     below = [f"n = {r['n']}, k = {r['k']}" for r in rows if r["share of GEMM peak"] < GEMM_AIM]
     floors = [row["times the floor"] for row in rows]
     text = (
-        f"The exact kernel reaches {min(shares):.0%} to {max(shares):.0%} of the measured peak of "
-        f"a matrix product at k >= {min(row['k'] for row in rows)}, and takes {min(floors):.1f} to "
+        f"For sets of at least {min(row['k'] for row in rows)} items, the exact kernel reaches "
+        f"between {min(shares):.0%} and {max(shares):.0%} of the measured peak speed of a matrix "
+        f"product (the aim is {GEMM_AIM:.0%}). It takes between {min(floors):.1f} and "
         f"{max(floors):.1f} times the shortest time that arithmetic and memory allow."
     )
     if below:
-        text += f" Below {GEMM_AIM:.0%}: {'; '.join(below)}."
+        text += f" The kernel is below the aim for {'; '.join(below)}."
     return [text]
 
 
 def _phases(rows: list[dict[str, Any]]) -> list[str]:
-    """Return a sentence on the phases of the kernel that are far from the peak speed."""
+    """Return a sentence about the speed of the phases of the kernel."""
     products = [row for row in rows if "matrix product" in row["phase"]]
     others = [row for row in rows if "matrix product" not in row["phase"]]
     if not products or not others:
@@ -230,14 +241,14 @@ def _phases(rows: list[dict[str, Any]]) -> list[str]:
     spent = Counter[int]()
     for row in others:
         spent[row["n"]] += row["share"]
-    parts = ", ".join(f"{share:.0%} at n = {n}" for n, share in sorted(spent.items()))
+    parts = ", ".join(f"{share:.0%} (n = {n})" for n, share in sorted(spent.items()))
     return [
-        f"Inside the kernel (k = {rows[0]['k']}), the matrix products run at {_span(products)} of "
-        f"the peak, and the recursions over subsets at {_span(others)}. The share of the "
-        f"recursions in the time of the kernel is {parts}."
+        f"Inside the kernel (sets of k = {rows[0]['k']} items), the speed of the matrix products "
+        f"is {_span(products)} of the peak speed, and that of the recursions over subsets is "
+        f"{_span(others)}. The recursions take {parts} of the time of the kernel."
     ]
 
 
 def _span(rows: list[dict[str, Any]]) -> str:
     shares = [row["share of GEMM peak"] for row in rows]
-    return f"{min(shares):.0%} to {max(shares):.0%}"
+    return f"between {min(shares):.0%} and {max(shares):.0%}"

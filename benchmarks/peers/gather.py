@@ -122,7 +122,10 @@ def side_by_side(fits: dict[str, Any], scores: dict[str, Any]) -> list[dict[str,
 
 
 def _same(fits: dict[str, Any], fit: dict[str, Any]) -> dict[str, Any]:
-    """Return our fit to all samples, if a peer without a theta used all samples; else nothing."""
+    """Return the fit of sequela to all samples if the peer used all samples, else an empty dict.
+
+    This is for peers without a learned theta.
+    """
     found = fits.get(plans.Job(fit["case"], plans.OURS).name, {})
     return found if found.get("N") == fit["N"] else {}
 
@@ -137,7 +140,10 @@ def _ratio(theirs: float | None, ours: float | None) -> float | None:
 
 
 def _ours(fits: dict[str, Any], scores: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return one row per fit of sequela to all samples, with the peers that finished this fit."""
+    """Return one row per fit of sequela to all samples.
+
+    A row also names the peers that finished a fit to all of these samples.
+    """
     rows = []
     for name, fit in fits.items():
         if fit["tool"] != plans.OURS or fit["same as"] or fit.get("seconds") is None:
@@ -187,7 +193,7 @@ def _known(fits: dict[str, Any], scores: dict[str, Any]) -> list[dict[str, Any]]
 
 
 def growth(fits: dict[str, Any]) -> dict[str, Any]:
-    """Return times against N, n and the number of interactions, with slopes on log scales."""
+    """Return times for different N, n and numbers of interactions, with slopes on log scales."""
     rows = []
     for fit in fits.values():
         match = re.fullmatch(r"grow-n(\d+)-N(\d+)(?:-i(\d+))?", fit["case"])

@@ -1,8 +1,9 @@
 """Profile the phases of the exact kernel: time each phase, and compare it with the peak speed.
 
-A profiler of Python sees the kernel as one call of compiled code. Here the parts of the kernel are
-called one by one on the same set, in the order of the kernel, so that each has the same input as in
-a real evaluation. The two matrix products of the gradient are also timed separately.
+A profiler of Python shows the kernel as one call of compiled code. This module calls the parts of
+the kernel one by one for the same set, in the sequence in which the kernel calls them. So each part
+has the same input as in a real evaluation. The time of the two matrix products of the gradient is
+also measured separately.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def run(phase: int, repeats: int, n: int, k: int, given: dict[str, np.ndarray]) 
 
 
 def phases(n: int, k: int, peak: float) -> list[dict[str, Any]]:
-    """Return the phases of a value and gradient for one set of k of n items, one thread.
+    """Return the times of the phases of a value and gradient, for one set of k of n items.
 
     Parameters
     ----------
@@ -162,8 +163,8 @@ def phases(n: int, k: int, peak: float) -> list[dict[str, Any]]:
     spent = {phase: seconds(phase) for phase in PHASES}
     # Run this phase last, because it overwrites the input of the gradient.
     products = seconds(_PRODUCTS)
-    # Number of operations: three per step into or out of a state (k / 2 steps each), six in the
-    # gradient, and those of the matrix products.
+    # Number of operations: three per step into a state or out of it (k / 2 steps per state), six
+    # per step in the gradient, and those of the matrix products.
     listed = [
         ("exit rates: a matrix product, and one division per state", spent[_HOLDING],
          (2 * n + 1) * states),

@@ -42,10 +42,11 @@ def _gemm_on(threads: int) -> float:
 def kernel(found: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the times of the exact kernel for sets of k items, and the limits of the machine.
 
-    A value and gradient for a theta without zeros needs 6 n 2^k operations in matrix products, and
-    writes and reads three numbers per state. The lower limit of the time is the larger of the times
-    that these two need. The time of the kernel is given as a multiple of this limit. The recursion
-    over subsets needs about 10 k 2^k more operations, which matter if n is small.
+    If theta has no zeros, a value and gradient needs 6 n 2^k operations in matrix products, and
+    three numbers per state are written and read. The lower limit of the time is the longer of two
+    times: the time of the operations and the time of writing and reading. The time of the kernel is
+    given as a multiple of this limit. The recursion over subsets needs about 10 k 2^k more
+    operations, which matter if n is small.
     """
     peak = found["GEMM, one thread, GFlop/s"] * 1e9
     rng = np.random.default_rng(0)

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from benchmarks.peers.plan import Job
     from benchmarks.peers.records import Places
 
-# Other work on the machine disturbs times. A load average above this is recorded and reported. The
-# previous measurement may have used every core, so only a larger load means other work.
+# Other work on the machine makes times longer. A load average above this limit is recorded and
+# reported. The previous measurement may have used every core, so only a load above the number of
+# cores means that there is other work.
 BUSY = (os.cpu_count() or 1) + 0.5
 
 
@@ -33,7 +34,7 @@ def measure(
     """Run the jobs and write their records; with `resume`, leave out jobs that have a record."""
     from benchmarks.engine import touch_everything
 
-    print("compiling, if that has not been done")
+    print("compiling all kernels, if they are not in the cache yet")
     touch_everything()
     # If only a part of the plan is run, use the existing times of single sets.
     _set_sizes(places, resume=resume or not whole)
@@ -80,7 +81,7 @@ def _set_sizes(places: Places, *, resume: bool) -> None:
 def _one(places: Places, job: Job, case: Case | None, limit: float) -> dict[str, Any] | None:
     """Return the record of a job, or None if there is no record."""
     if case is None:
-        print("skipped, its data are not here (SEQUELA_DATA names their folder)")
+        print("skipped, because its data were not found; set SEQUELA_DATA to their folder")
         return None
     largest, why = _samples(places, job, case, limit)
     if why and largest is None:
@@ -90,14 +91,15 @@ def _one(places: Places, job: Job, case: Case | None, limit: float) -> dict[str,
         return {**_about(job, case, case.X), "status": "not possible", "message": why}
     X = case.up_to(largest)
     if job.same_as and len(X) == len(case.X) and job.tool == plans.OURS:
-        # The peer can use all samples, so the fit of sequela to all samples is the same job.
+        # The peer can use all samples. So the fit of sequela to the samples of the peer is the same
+        # as its fit to all samples.
         other = places.read("fit", plans.Job(job.case, job.tool).name)
         if other:
             print("skipped: the peer uses all samples, and sequela was fitted to them already")
             return None
     folder = places.thetas(job.name)
     options = {"task": "learn", "limit": limit, "penalty": PENALTY, **job.worker_options()}
-    # The time of a gradient should show the effect of the interactions, not only that of n.
+    # In these cases the number of interactions varies, so use the true theta, which has them.
     growing = case.name.startswith("grow-")
     theta = case.truth if case.truth is not None and growing else dense_theta(X)
     load_before = os.getloadavg()[0]
@@ -147,7 +149,7 @@ def _samples(places: Places, job: Job, case: Case, limit: float) -> tuple[int | 
         return None, f"mhn takes at most {plans.MHN_MOST_ITEMS} items"
     measured = (places.read("sizes", "mhn-dense") or {}).get("seconds by size")
     if not measured:
-        return None, "mhn's times of single sets are missing"
+        return None, "the times of mhn for single sets have not been measured"
     largest = plans.largest_for_mhn(case.X, measured, limit)
     if largest >= case.X.sum(axis=1).max():
         return int(case.X.sum(axis=1).max()), ""

@@ -22,7 +22,7 @@ TITLES = {
 
 # mhn stores the items of a sample in eight words of 32 bits.
 MHN_MOST_ITEMS = 256
-# Assumed number of evaluations in a fit by mhn; we observed 117 to 235.
+# Number of evaluations that is assumed for a fit of mhn. We observed between 117 and 235.
 MHN_EVALUATIONS = 220
 
 SET_SIZES = list(range(5, 21))
@@ -31,7 +31,7 @@ SET_SIZE_ITEMS = 100
 
 @dataclass(frozen=True)
 class Job:
-    """One measurement: a tool on a case.
+    """One measurement: a tool that is run on a case.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ def plan(*, quick: bool = False) -> list[Job]:
 
 
 def growth() -> list[Job]:
-    """Return fits and gradients of sequela for growing simulated data."""
+    """Return the jobs that measure sequela on simulated data of increasing size."""
     sizes = [(n, 5000) for n in (20, 50, 100, 200, 500, 1000)] + [(100, 500), (100, 50_000)]
     jobs = [Job(simulated_name("grow", n, N), OURS) for n, N in sizes]
     more = (24, 96, 384, 1536, 6144)
@@ -112,10 +112,10 @@ def growth() -> list[Job]:
 
 
 def mhn_seconds(sizes: np.ndarray, n: int, measured: dict[str, float]) -> np.ndarray:
-    """Predict the time of mhn for sets of these sizes, from its measured times of single sets.
+    """Predict the time of mhn for sets of these sizes, from its measured times for single sets.
 
-    The time of a set of k items is proportional to n k 2^k. The largest measured sets give the
-    constant, because for small sets the overhead of the call dominates.
+    The time for a set of k items is assumed to be proportional to n k 2^k. The constant is computed
+    from the largest measured set, because the overhead of a call dominates the times of small sets.
     """
     top = max(int(k) for k in measured)
     unit = measured[str(top)] / (SET_SIZE_ITEMS * top * 2.0**top)

@@ -1,4 +1,4 @@
-"""The stage `profile`: profiles of our fits, instruction counts, and limits of the machine."""
+"""The stage `profile`: profiles of fits of sequela, instruction counts, and machine limits."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 _SECONDS = 6.0
 _RATE = 200
 _MOST_SECONDS = 600
-# Number of counted gradients after the first one, for each n. It is larger if a gradient is short,
-# so that gradients dominate the count.
+# For each n, the number of gradients after the first one whose instructions are counted. It is
+# larger if a gradient is fast, so that most of the counted instructions are those of gradients.
 _COUNTED = {20: 50, 100: 5, 410: 1}
 # Number of items of the set for the profile of the kernel.
 _INSIDE = 15
-# Use only sets of at most this many items, which are evaluated exactly for all three n, so that the
-# work is known.
+# Instructions are counted only for sets of at most this many items. For all three n, these sets are
+# evaluated exactly, so that the number of operations is known.
 _COUNTED_SETS = 16
 # The newest processor that valgrind can emulate.
 _EMULATED = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "+sse2,+avx,+avx2,+fma"}
@@ -56,7 +56,10 @@ def profile(places: Places, *, quick: bool = False) -> None:
     for n in sizes:
         case = load(f"gbm-{n}")
         if case is None:
-            print("profiles are skipped, because the glioblastoma data are not here")
+            print(
+                "profiles are skipped, because the glioblastoma data were not found; set "
+                "SEQUELA_DATA to their folder"
+            )
             return
         print(f"profile at n = {n}: ", end="", flush=True)
         record = _profile(places, case.X, 1.0 if quick else _SECONDS)
@@ -67,7 +70,7 @@ def profile(places: Places, *, quick: bool = False) -> None:
 
 
 def _profile(places: Places, X: np.ndarray, seconds: float) -> dict[str, Any]:
-    """Return the entries of a profile of repeated fits on one thread, the largest first."""
+    """Return a profile of repeated fits on one thread: functions, the largest shares first."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         np.savez_compressed(folder / "samples.npz", X=X)
@@ -104,11 +107,11 @@ def _start(command: list[str], folder: Path, job: dict[str, Any]) -> bool:
 
 
 def count_entries(stacks: list[str], *, lines: bool = False) -> Counter[str]:
-    """Count how often each function of sequela, without wrappers, was the innermost one.
+    """Count in how many stacks each function of sequela was the innermost one.
 
-    A line of `stacks` holds the frames of a stack, outermost first, separated by semicolons, and
-    how often the profiler saw this stack. Compiled code and NumPy count for the function that calls
-    them.
+    A line of `stacks` has the frames of a stack, the outermost first, separated by semicolons, and
+    the number of times that the profiler saw this stack. Wrappers are ignored. Compiled code and
+    NumPy count for the function of sequela that calls them.
     """
     found: Counter[str] = Counter()
     for line in stacks:
@@ -173,7 +176,8 @@ def _instructions(sizes: tuple[int, ...]) -> dict[str, Any]:
             if total is None or not base:
                 return {"tool": tool, "message": f"{tool} gave no count", "rows": rows}
             sizes_of = np.unique(X, axis=0).sum(axis=1)
-            # `base` includes the first gradient at the smallest n, which is negligible for large n.
+            # `base` also has the instructions of one gradient for the smallest n. For large n these
+            # are negligible.
             gradients = more if not rows else more + 1
             each = (total - base) / gradients
             operations = float(np.sum(6 * n * 2.0**sizes_of))

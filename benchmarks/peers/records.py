@@ -26,7 +26,7 @@ def default_cache() -> Path:
 
 
 def machine() -> str:
-    """Return the machine, the processor and the number of cores as text, for every record."""
+    """Return a text that describes the machine, the processor and the number of cores."""
     return f"{platform.machine()}, {processor()}, {os.cpu_count()} cores, {platform.system()}"
 
 
@@ -82,7 +82,7 @@ class Places:
             yield json.loads(path.read_text())
 
     def forget(self, kinds: tuple[str, ...]) -> None:
-        """Remove the records of an earlier run."""
+        """Remove the records of these kinds that an earlier run made."""
         for kind in kinds:
             for path in self.records.glob(f"{kind}--*.json"):
                 path.unlink()

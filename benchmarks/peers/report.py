@@ -19,7 +19,7 @@ _NONE = "Not measured in this run.\n"
 
 
 def report(places: Places) -> None:
-    """Write all files of the report again, from the existing records."""
+    """Write all files of the report from the existing records."""
     found = gather(places)
     places.results.mkdir(parents=True, exist_ok=True)
     _write(places.results.with_suffix(".json"), json.dumps(found, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""Run one measurement: a worker in its own process, with a time limit, its memory and its files."""
+"""Run one measurement in its own process (a worker), with a time limit; measure its memory."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 WORKERS = Path(__file__).parent / "workers"
 _POLL = 0.1
-# Seconds beyond the limit after which a worker is killed. They are for imports, the measurement of
-# a gradient, and the last iteration.
+# A worker is killed this many seconds after its time limit. It needs this time for imports, the
+# measurement of a gradient, and the last iteration.
 GRACE = 120.0
 
 
@@ -71,7 +71,7 @@ def run_worker(
 
 
 def _environment(threads: int | None) -> dict[str, str]:
-    """Return the environment variables; a tool with one thread also gets one thread in NumPy."""
+    """Return the environment variables; if `threads` is given, NumPy uses as many threads."""
     if threads is None:
         return dict(os.environ)
     count = str(threads)
@@ -108,7 +108,7 @@ def _high_water(pid: int) -> float:
 
 
 def _what_is_left(folder: Path, code: int | None, killed: bool) -> dict[str, Any]:
-    """Return how a worker without a result ended, with a message and its last step."""
+    """Return how a worker ended that wrote no result: its status, a message and its last step."""
     steps = trajectory(folder)
     lines = (folder / "log.txt").read_text(errors="replace").strip().splitlines()
     if killed:
@@ -129,6 +129,6 @@ def trajectory(folder: Path) -> list[dict[str, Any]]:
     path = folder / "trajectory.jsonl"
     if not path.exists():
         return []
-    # Ignore a line that is incomplete after a crash.
+    # If the worker crashed, the last line may be incomplete. It is ignored.
     lines = [line for line in path.read_text().splitlines() if line.endswith("}")]
     return [json.loads(line) for line in lines]

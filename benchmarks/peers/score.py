@@ -1,8 +1,8 @@
 """The stage `score`: compute the objective of every learned theta in the same way for all tools.
 
-Sets of at most `MOST_EXACT` items are computed exactly by `scorer`, which shares no code with any
-tool. The few larger sets are sampled by `sequela.evaluate`, and the score includes their standard
-error.
+The likelihoods of sets of at most `MOST_EXACT` items are computed exactly by `scorer`, which shares
+no code with any tool. The few larger sets are sampled by `sequela.evaluate`. The score then has a
+standard error.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from benchmarks.peers.records import Places
 
 MOST_EXACT = 20
-# If exact scoring of one theta would take more seconds, larger sets are sampled.
+# If it would take more seconds than this to score one theta exactly, the largest sets are sampled.
 _MOST_SECONDS = 12.0
-# Limit of the seconds for scoring all points of a curve over time. If scoring one theta takes more
-# than `_DEAR` seconds, there is no curve, and earlier thetas are scored only to find when a value
-# was reached.
+# Scoring all points of a curve over time may take this many seconds. If scoring one theta takes
+# more than `_DEAR` seconds, there is no curve. Earlier thetas are then scored only to find the time
+# at which a value was reached.
 _CURVE_SECONDS = 40.0
 _DEAR = 6.0
 _CURVE_POINTS = 25
-# Pairs whose true order probability is close to one half are not used to test orders.
+# Orders are compared only for pairs whose true probability differs from one half by at least this.
 _CLEAR = 0.1
-# Smaller effects do not count as interactions.
+# An effect that is smaller than this does not count as an interaction.
 _NOTABLE = 0.1
 _NEAR = 1e-3
 
@@ -87,7 +87,8 @@ def first_reaching(values: Callable[[int], float], count: int, target: float) ->
     """
     if count == 0 or values(count - 1) < target:
         return None
-    # Test this first: a peer may end below the first model of sequela.
+    # Test the first value before the bisection, because it often reaches the target: the final
+    # objective of a peer may be below that of the first model of sequela.
     if values(0) >= target:
         return 0
     low, high = 1, count - 1
@@ -101,7 +102,7 @@ def first_reaching(values: Callable[[int], float], count: int, target: float) ->
 
 
 class Way:
-    """The thetas of one fit over time, scored when they are needed."""
+    """The thetas of one fit over time. A theta is scored when its score is needed."""
 
     def __init__(self, places: Places, record: dict[str, Any], judge: Judge) -> None:
         self.folder: Path = places.thetas(record["name"])
@@ -143,7 +144,7 @@ class Way:
 
 
 class Ways:
-    """The fits of one case; scores are computed once and used in all comparisons."""
+    """The fits of one case. Each score is computed once and used in all comparisons."""
 
     def __init__(self, places: Places, case: Case) -> None:
         self.places = places
@@ -215,7 +216,7 @@ def _one(places: Places, record: dict[str, Any], ways: Ways) -> dict[str, Any]:
 
 
 def _ours_on_the_same(places: Places, record: dict[str, Any]) -> dict[str, Any] | None:
-    """Return our fit to the samples of a peer; None for fits of sequela."""
+    """Return the fit of sequela to the samples of a peer; None if the record is from sequela."""
     if record["tool"] in (plans.OURS, plans.ONE_THREAD):
         return None
     same = places.read("fit", plans.Job(record["case"], plans.OURS, record["tool"]).name)
@@ -224,7 +225,7 @@ def _ours_on_the_same(places: Places, record: dict[str, Any]) -> dict[str, Any] 
 
 
 def _reached(ours: Way, peer: Way, target: float) -> dict[str, Any]:
-    """Return when sequela reached the final objective of a peer, and when both came near to it."""
+    """Return when sequela reached the final objective of a peer, and when both were near to it."""
     last = len(ours.steps) - 1
     level = target - _NEAR
     # The objective of a peer may decrease, so use its first time among the scored steps.
@@ -242,11 +243,11 @@ def _reached(ours: Way, peer: Way, target: float) -> dict[str, Any]:
 
 
 def known_errors(theta: np.ndarray, truth: np.ndarray) -> dict[str, float]:
-    """Return the errors of a learned theta against the known one: entries, sequences, orders."""
+    """Return several measures of the difference between a learned theta and the true theta."""
     from sequela import order_matrix
     from sequela.questions import sequence_divergence
 
-    # mhn gives the log-rate -1e10 to items that are in no sample; limit it.
+    # For an item that is in no sample, the log base rate of mhn is -1e10. Limit such entries.
     theta = np.clip(theta, -LARGEST_THETA, LARGEST_THETA)
     block = np.ix_(range(INTERACTING), range(INTERACTING))
     labels = [str(i) for i in range(INTERACTING)]

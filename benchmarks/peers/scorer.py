@@ -1,8 +1,8 @@
 """Penalised log-likelihoods in plain NumPy, independent of the kernels of sequela.
 
-The probability of a set is the sum of eq. (6) of the paper over its orders (section 4.4), computed
-by a recursion over its subsets. The thetas of all tools are scored by this module, so that no tool
-is scored by its own code. theta[i, j] is the effect of i on j, as in sequela.
+The probability of a set is the sum of eq. (6) of the paper over its orders (section 4.4). It is
+computed by a recursion over the subsets of the set. This module scores the thetas of all tools, so
+that no tool is scored by its own code. theta[i, j] is the effect of i on j, as in sequela.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
-# Largest number of rates in memory; more are computed in blocks of columns.
+# Largest number of rates in memory at the same time. If there are more, they are computed in blocks
+# of columns.
 _BLOCK = 1 << 22
 # Lists of subsets are cached for sets of at most this many items. Longer lists are too large.
 _KEPT_LISTS = 12
@@ -23,7 +24,7 @@ def penalty_of(theta: np.ndarray, strength: float) -> float:
 
 
 def log_likelihoods(theta: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Return log p of every row of X, for an observation time that is exponential with rate 1."""
+    """Return log p of every row of X; the observation time is exponential with rate 1."""
     distinct, which = np.unique(np.asarray(X, dtype=bool), axis=0, return_inverse=True)
     found = np.array([log_probability(theta, np.nonzero(row)[0]) for row in distinct])
     return found[which.ravel()]

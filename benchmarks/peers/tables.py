@@ -48,12 +48,12 @@ def status(row: dict[str, Any]) -> str:
 def side_by_side(rows: list[dict[str, Any]], tool: str) -> str:
     """Return the table of one peer and of sequela on the same samples."""
     columns = [
-        "data", "samples (left out)", "largest set", "gradient, s", "our gradient, s", "learn, s",
-        "we learn, s", "memory, MB", "our memory, MB", "objective", "our objective",
-        "we had reached it after, s", "times sooner",
+        "data", "samples (left out)", "largest set", "gradient, s", "gradient of sequela, s",
+        "learning, s", "learning of sequela, s", "memory, MB", "memory of sequela, MB", "objective",
+        "objective of sequela", "sequela as good after, s", "times sooner",
     ]  # fmt: skip
     if tool == "mhn":
-        columns.append("on one thread")
+        columns.append("times sooner, one thread")
     found = []
     for row in rows:
         if row["tool"] != tool:
@@ -86,10 +86,11 @@ def side_by_side(rows: list[dict[str, Any]], tool: str) -> str:
 
 
 def ours(rows: list[dict[str, Any]]) -> str:
-    """Return the table of our fits to all samples."""
+    """Return the table of the fits of sequela to all samples."""
     columns = [
-        "data", "samples", "largest set", "gradient, s", "learn, s", "evaluations", "interactions",
-        "memory, MB", "objective", "peers that finished it with all samples",
+        "data", "samples", "largest set", "gradient, s", "learning, s", "evaluations",
+        "interactions", "memory, MB", "objective",
+        "other programs that finished with all samples",
     ]  # fmt: skip
     return markdown(
         columns,
@@ -113,10 +114,10 @@ def ours(rows: list[dict[str, Any]]) -> str:
 
 
 def known_theta(rows: list[dict[str, Any]]) -> str:
-    """Return the table of errors against a known theta."""
+    """Return the table of the differences between learned thetas and the known theta."""
     columns = [
-        "data", "tool", "left out", "error of theta", "false effects", "KL of sequences",
-        "orders right",
+        "data", "program", "samples left out", "error of theta", "false effects",
+        "KL of sequences", "orders right",
     ]  # fmt: skip
     found = []
     for row in rows:
@@ -140,8 +141,11 @@ def known_theta(rows: list[dict[str, Any]]) -> str:
 
 
 def growth(found: dict[str, Any]) -> str:
-    """Return the table of times against N, n and interactions."""
-    columns = ["n", "N", "interactions", "mean set", "gradient, s", "learn, s", "memory, MB"]
+    """Return the table of times for different N, n and numbers of interactions."""
+    columns = [
+        "items n", "samples N", "interactions", "mean set size", "gradient, s", "learning, s",
+        "memory, MB",
+    ]  # fmt: skip
     rows = sorted(found["rows"], key=lambda row: (row["interactions"], row["n"], row["N"]))
     return markdown(
         columns,
@@ -162,7 +166,9 @@ def growth(found: dict[str, Any]) -> str:
 
 def kernel(rows: list[dict[str, Any]]) -> str:
     """Return the table of the exact kernel and the limits of the machine."""
-    columns = ["n", "k", "ms", "share of GEMM peak", "with the recursion", "times the floor"]
+    columns = [
+        "n", "k", "ms", "share of GEMM peak", "share with the recursion", "times the floor"
+    ]  # fmt: skip
     return markdown(
         columns,
         (
@@ -181,7 +187,7 @@ def kernel(rows: list[dict[str, Any]]) -> str:
 
 def phases(rows: list[dict[str, Any]]) -> str:
     """Return the table of the phases inside the exact kernel."""
-    columns = ["n", "k", "phase", "ms", "share of the time", "GFlop/s", "of GEMM peak"]
+    columns = ["n", "k", "phase", "ms", "share of the time", "GFlop/s", "share of GEMM peak"]
     return markdown(
         columns,
         (
@@ -201,8 +207,8 @@ def phases(rows: list[dict[str, Any]]) -> str:
 
 
 def profiles(found: list[dict[str, Any]]) -> str:
-    """Return the table of the three largest entries of every profile, with remarks."""
-    columns = ["n", "share", "where", "what it does, and how it was made faster"]
+    """Return the table of the three functions with the largest shares in each profile."""
+    columns = ["n", "share of the time", "function", "what it does, and how it was made faster"]
     rows = [
         [str(profile["n"]), f"{row['share']:.0%}", f"`{row['entry']}`", remark(row["entry"])]
         for profile in found
@@ -213,7 +219,10 @@ def profiles(found: list[dict[str, Any]]) -> str:
 
 def instructions(found: dict[str, Any]) -> str:
     """Return the table of instruction counts."""
-    columns = ["n", "instructions of a gradient", "operations in matrix products", "ratio"]
+    columns = [
+        "n", "instructions of a gradient", "operations in matrix products",
+        "operations per instruction",
+    ]  # fmt: skip
     return markdown(
         columns,
         (
@@ -247,4 +256,4 @@ def environments(run: dict[str, Any]) -> str:
         rows.append([f"{TITLES[tool]} {versions.get(tool, '')}", others, how])
     missing = [i for i in run["installations"] if i["status"] != "installed"]
     rows += [[i["name"], i["message"], i["status"]] for i in missing]
-    return markdown(["tool", "with", "installation"], rows, text=3)
+    return markdown(["program", "with", "installation"], rows, text=3)

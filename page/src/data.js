@@ -6,7 +6,7 @@ import { clean, shortenAll } from "./core/text.js";
 export const FORMAT = "sequela report";
 export const VERSION = 1;
 
-/** Read the payload of a report; throw an error if its format or version is another one. */
+/** Read the payload of a report; throw an error if this page cannot read its format or version. */
 export function readPayload(payload) {
   if (payload.format !== FORMAT) throw new Error("The data of this page are not a sequela report.");
   if (payload.version !== VERSION) {
@@ -25,7 +25,7 @@ export function readPayload(payload) {
     n: labels.length,
     /** Whether the page can compute answers about single sets. */
     computes: model.stop_rate !== null,
-    /** The chain of the model, or one chain per draw of a posterior; made when first needed. */
+    /** The Markov chain of the model, or one chain per draw of a posterior; made when first used. */
     chains() {
       chains ??= model.draws ? readDraws(model, labels.length) : [oneChain(model)];
       return chains;
@@ -75,7 +75,8 @@ function readEdges(model) {
       from,
       to: model.to[e],
       effect: model.effect[e],
-      // The probability that the interaction is present. If it is unknown: that it has this sign.
+      // The probability that the interaction is present. If this probability is not known, the
+      // probability that the interaction has this sign.
       certainty: present ?? sign,
       opacity: present !== null ? Math.max(0.12, present) : sign === null ? 1 : Math.max(0.15, 2 * sign - 1),
       positive: sure?.positive?.[e] ?? null,

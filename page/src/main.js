@@ -1,4 +1,4 @@
-// The page: reads its data, lays out the sections, and draws each when it comes into view.
+// The page: reads its data, lays out the sections, and draws a section when it comes into view.
 
 import { h, replace } from "./core/dom.js";
 import { button } from "./core/figure.js";
@@ -48,7 +48,7 @@ function heading(data) {
   if (data.samples) facts.push(counted(data.samples.count, "sample"));
   facts.push(counted(data.n, "item"));
   if (data.isPosterior) {
-    facts.push(`${counted(data.edges.filter((edge) => edge.certainty > 0.5).length, "interaction")} with probability above 0.5`);
+    facts.push(`${counted(data.edges.filter((edge) => edge.certainty > 0.5).length, "interaction")} with a probability above 0.5`);
   } else facts.push(counted(data.edges.length, "interaction"));
   return h(
     "header",
@@ -86,7 +86,7 @@ function themeButton() {
   return made;
 }
 
-/** Mark in the list of contents the section that is being read. */
+/** Mark, in the list of contents, the section that is in the middle of the window. */
 function markCurrent(sections) {
   const links = new Map(sections.map(({ view }) => [view.id, document.querySelector(`nav a[href="#${view.id}"]`)]));
   const watcher = new IntersectionObserver(

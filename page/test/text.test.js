@@ -23,7 +23,7 @@ test("long labels keep their ends", () => {
   assert.deepEqual(shortenAll(["x".repeat(40) + "1", "x".repeat(40) + "1", "y"]).map((t) => t.slice(-2)), ["#1", "#2", "y"]);
 });
 
-test("labels are shortened until they fit the room", () => {
+test("labels are shortened until they fit the given width", () => {
   const label = "a label of some length";
   assert.equal(fitted(label, 10, 1000), label);
   assert.ok(textWidth(fitted(label, 10, 60), 10) <= 60);

@@ -1,4 +1,5 @@
-// Answers of the page for models and sets from standard input, for comparison with Python.
+// Reads models and sets from standard input, and prints the answers of the page. A test compares them
+// with Python.
 import { readFileSync } from "node:fs";
 
 import { readDraws } from "../src/data.js";

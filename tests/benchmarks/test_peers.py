@@ -128,7 +128,7 @@ def test_the_known_theta_has_the_interactions_asked_for():
 def test_unknown_stages_are_refused(capsys):
     with pytest.raises(SystemExit):
         options(["measure", "nothing"])
-    assert "no stage is called 'nothing'" in capsys.readouterr().err
+    assert "there is no stage 'nothing'" in capsys.readouterr().err
 
 
 # --- Workers --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Write good files, damage them, and check the readers; see the docstring of the package."""
+"""Write valid files, damage them, and check the readers; see the docstring of the package."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ class Attack:
                 result = runner.invoke(command, arguments)
                 self.tally.tried[kind] += 1
                 self.tally.refused[kind] += result.exit_code != 0
-                shown = re.sub(r"\x1b\[\d*m", "", result.output)  # our own colours
+                shown = re.sub(r"\x1b\[\d*m", "", result.output)  # colours of sequela itself
                 wrong = "This error is unexpected" in shown or visible(shown) != shown
                 if wrong or result.exit_code != (2 if expected == "refused" else 0):
                     found = f"{kind}, {name}, {what}: {result.exit_code} {result.output!a:.300}"

@@ -1,7 +1,8 @@
-"""Pass files to the commands that are wrong in ways that no generator of damage produces.
+"""Files with mistakes that no generator of damage produces, and the commands that read them.
 
-Each kind is a command, the file that is written for it, and contents of this file: those that the
-command must refuse, with exit code 2 and a message, and those that it must read.
+For each kind of file there is a command, the name of the file that the command reads, and a list of
+contents of this file. The command must refuse some contents, with exit code 2 and a message, and
+read the others.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def _zip(*names: str) -> bytes:
 
 @dataclass(frozen=True)
 class Kind:
-    """A command, the file that it reads, and contents of that file."""
+    """A command, the file that it reads, and contents of this file to refuse or to read."""
 
     name: str
     command: tuple[str, ...]
@@ -201,7 +202,10 @@ def wrong_models(path: Path) -> list[tuple[str, bytes]]:
 
 
 def cases(folder: Path, run: Any) -> Any:
-    """Yield (kind, what, arguments, expected); `run` makes the good files in the current folder."""
+    """Yield (kind, content, arguments, expected) for each case.
+
+    `run` runs a command in the current folder. It is used to make the valid files.
+    """
     (folder / "table.csv").write_text(TABLE)
     run([*FIT[:3], "fit", *FIT[4:]])
     for kind in TEXT_KINDS:

@@ -28,7 +28,7 @@ VALUES: list[Any] = [
 
 
 def damaged_bytes(content: bytes, chance: random.Random, count: int) -> Iterator[tuple[str, bytes]]:
-    """Yield the content with bytes cut, left out, repeated, inserted or flipped."""
+    """Yield the content with bytes cut off, left out, repeated, inserted or changed."""
     for _ in range(count):
         place = chance.randrange(len(content) + 1)
         end = min(len(content), place + chance.choice([1, 7, 100, 5000]))
@@ -49,7 +49,7 @@ def damaged_bytes(content: bytes, chance: random.Random, count: int) -> Iterator
 
 
 def damaged_json(document: Any, chance: random.Random, count: int) -> Iterator[tuple[str, str]]:
-    """Yield the document with fields replaced, removed, repeated or nested deeply, or in a list."""
+    """Yield the document with fields replaced, removed, repeated or deeply nested."""
     places = list(_places(document))
     for _ in range(count):
         place = chance.choice(places)
@@ -96,7 +96,7 @@ def _name(place: tuple[Any, ...]) -> str:
 def damaged_arrays(
     content: bytes, chance: random.Random, count: int
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield an archive with a changed type, shape or entry of an array, or with changed JSON."""
+    """Yield an archive with a changed array (its type, shape or entries) or with changed JSON."""
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     names = [name for name in arrays if arrays[name].dtype.kind != "U"]

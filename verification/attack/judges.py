@@ -1,4 +1,4 @@
-"""Call a reader with a damaged file, and check the conditions that must hold for every file."""
+"""Call a reader with a damaged file, and check the conditions that every file must satisfy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Tally:
-    """Counts of damaged files for each kind of file, and the conditions that did not hold."""
+    """The number of damaged files of each kind, and the conditions that were violated."""
 
     tried: collections.Counter[str] = field(default_factory=collections.Counter)
     refused: collections.Counter[str] = field(default_factory=collections.Counter)
@@ -31,10 +31,10 @@ class Tally:
         expected: str = "",
         same_as: Any = None,
     ) -> None:
-        """Call a reader, and record what it should not do.
+        """Call a reader, and record the conditions that it violates.
 
-        It must do what `expected` says ("refused" or "read"; empty: either). A result must equal
-        `same_as`, unless this is None.
+        If `expected` is "refused" or "read", the reader must do this with the file. If it returns a
+        result and `same_as` is not None, the two must be equal.
         """
         self.tried[kind] += 1
         try:
@@ -46,7 +46,7 @@ class Tally:
             if expected == "read":
                 self._add(kind, what, f"refused: {error}")
             if visible(str(error)) != str(error):
-                # The command line escapes control characters; an error should quote labels, too.
+                # The command line escapes control characters in messages. It must not leave any.
                 shown = visible(str(error))
                 if visible(shown) != shown:
                     self._add(kind, what, f"acts on a terminal: {error!a}")

@@ -1,9 +1,10 @@
 """Code that all workers share. It runs in the environment of a peer and needs only NumPy.
 
 A worker is started as ``python worker.py job.json``. The job names a task, the samples (an .npz
-file) and a folder for the results: ``result.json``, and the thetas over time as .npy files with one
-line each in ``trajectory.jsonl``. Each theta is written when it is reached. So it can be scored
-even after a crash or the time limit. All thetas have the orientation of sequela.
+file) and a folder for the results. The results are ``result.json``, and the thetas of the fit over
+time as .npy files, each with one line in ``trajectory.jsonl``. A theta is written as soon as the
+fit reaches it. So it can be scored even if the fit crashes or reaches its time limit. In all
+thetas, rows act on columns, as in sequela.
 """
 
 import json
@@ -22,7 +23,7 @@ import numpy as np
 _ALL_KEPT = 5e7
 _LATER = 1.05
 SMALL = 10
-# A fit that takes fewer seconds is repeated; the fastest one is used.
+# A fit that takes fewer seconds is repeated, and the fastest of the fits is used.
 _SHORT = 2.0
 _REPEATS = 3
 
@@ -32,7 +33,7 @@ class Stopped(Exception):  # noqa: N818 - this is not an error, but the requeste
 
 
 class Recorder:
-    """Record the thetas of one fit over time; the time of writing is not counted."""
+    """Record the thetas of one fit over time. The time for writing them is not counted."""
 
     def __init__(self, folder, limit):
         self.folder = Path(folder)
@@ -40,7 +41,7 @@ class Recorder:
         self.start()
 
     def start(self):
-        """Begin a fit; the records of an earlier one are overwritten."""
+        """Begin a fit. The records of an earlier fit are overwritten."""
         (self.folder / "trajectory.jsonl").unlink(missing_ok=True)
         self.steps = []
         self.written = 0
@@ -52,7 +53,7 @@ class Recorder:
         return time.perf_counter() - self.began - self.paused
 
     def keep(self, theta, always=False):
-        """Write a theta if it is due (see `_ALL_KEPT`); return whether the limit has passed."""
+        """Write a theta if it must be kept (see `_ALL_KEPT`); return whether the time is over."""
         at = self.now()
         entered = time.perf_counter()
         self.seen += 1
@@ -71,7 +72,7 @@ class Recorder:
             file.writelines(json.dumps(step) + "\n" for step in steps)
 
     def fastest(self, learn):
-        """Run a fit, repeat it if it is short, and return the result of the fastest.
+        """Run a fit, repeat it if it is short, and return the result of the fastest run.
 
         `learn` runs the fit and returns a dictionary with its "seconds". A tool does the same steps
         in every repeat. Therefore all repeats write the same thetas, and only their times differ.
@@ -89,8 +90,8 @@ class Recorder:
 def peak_memory():
     """Return the peak memory of this process in MB.
 
-    `ru_maxrss` is avoided if possible: on Linux it includes the memory of the parent, which a new
-    process shares until it starts its own program.
+    If possible, `ru_maxrss` is not used: on Linux it includes the memory of the parent process,
+    which a new process shares until it starts its own program.
     """
     try:
         text = Path("/proc/self/status").read_text()

@@ -1,7 +1,7 @@
 """The worker of fastmhn. It uses clusters of events and the solver Adam.
 
-The settings are those that the README of fastmhn shows. fastmhn stores theta with the orientation
-of mhn, and starts one process per core.
+The settings are those that the README of fastmhn shows. In fastmhn, as in mhn, columns of theta act
+on rows. fastmhn starts one process per core.
 """
 
 import resource
@@ -21,7 +21,7 @@ def learn(job, X, theta, recorder):
     data = X.astype(np.int32)
     inwards = np.ascontiguousarray(theta.T)
     evaluate = fastmhn.approx.approx_gradient_and_score
-    evaluate(inwards, data[:2], max_cluster_size=CLUSTER)  # starts its processes
+    evaluate(inwards, data[:2], max_cluster_size=CLUSTER)  # fastmhn starts its processes here
     result = {"gradient, s": time_of(lambda: evaluate(inwards, data, max_cluster_size=CLUSTER))}
 
     # `learn_mhn` does not report its progress, so record theta when it computes the gradient.

@@ -34,7 +34,8 @@ def learn(job, X, theta, recorder):
         optimizer = cMHNOptimizer().load_data_matrix(X.astype(np.int32))
         optimizer.set_callback_func(watch)
         recorder.start()
-        # Do not round theta here. By default `train` rounds to two decimals; this is scored later.
+        # By default `train` rounds theta to two decimals. Do not round here: the stage `score`
+        # scores theta with and without rounding.
         model = optimizer.train(lam=job["penalty"], round_result=False)
         seconds = recorder.now()
         recorder.keep(model.log_theta.T, always=True)

@@ -1,7 +1,7 @@
-"""The worker of sequela. It runs our solver, or the method of the paper.
+"""The worker of sequela. It runs the solver of sequela, or the method of the paper.
 
-It uses the Python environment that also runs the benchmark.
-The thetas over time come from the function `watch` that a solver calls at every state.
+The worker uses the same Python environment as the benchmark. It records the thetas over time in the
+function `watch`, which a solver calls at every state.
 """
 
 import warnings
@@ -36,7 +36,7 @@ def watch_solvers(recorder):
 
 
 def load_kernels():
-    """Load compiled code from the disk cache; start-up is measured separately."""
+    """Load compiled code from the disk cache, so that the time of loading is not measured."""
     X = np.random.default_rng(0).random((12, 6)) < 0.5
     for options in ({}, {"budget": Budget(work=100.0)}, {"solver": "adagrad", "max_iter": 3}):
         SetChain(random_state=1, **options).fit(X)
@@ -54,8 +54,8 @@ def learn(job, X, theta, recorder):
         if paper
         else Likelihood(X, random_state=1, n_threads=job["threads"])
     )  # fmt: skip
-    # For sampled sets a value takes much longer than a gradient, and the paper's method does not
-    # need it. So the two methods are compared by the gradient only.
+    # If sets are sampled, a value takes much longer than a gradient, and the paper's method does
+    # not need the value. So for the two methods only the times of the gradient are compared.
     result["gradient alone, s"] = time_of(lambda: gradient.evaluate(theta, value=False))
     result["gradient, s"] = result["gradient alone, s"]
     if not paper:

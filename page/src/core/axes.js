@@ -35,7 +35,7 @@ export function axisLeft(scale, x, { title, ticks = 5, format = (v) => number(v,
   );
 }
 
-/** Make the <svg> of a figure. A text next to it must describe what it shows. */
+/** Make the <svg> of a figure. A text next to the <svg> must describe what the figure shows. */
 export function drawing(width, height, ...children) {
   return s(
     "svg",
@@ -44,7 +44,7 @@ export function drawing(width, height, ...children) {
   );
 }
 
-/** Paint cells into a picture, one pixel each, and return it as an SVG image. */
+/** Paint cells into a picture, one pixel per cell, and return the picture as an SVG image. */
 export function raster(columns, rows, colour, box) {
   const canvas = document.createElement("canvas");
   canvas.width = columns;

@@ -22,7 +22,7 @@ const DARK = {
 };
 
 const SEQUENTIAL = {
-  // Dark is early, light is late; as viridis without its lightest part.
+  // Dark colours mean early, light colours late. The scale is viridis without its lightest part.
   light: ["#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#9fda3a"],
   dark: ["#c9a6ff", "#8f9bf0", "#62a9dd", "#4db7bd", "#52c49a", "#7fd475", "#cfe65a"],
 };

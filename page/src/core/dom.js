@@ -1,5 +1,6 @@
-// Functions that make elements. Text from data becomes text nodes only. Attributes get constants,
-// numbers and ids that the page makes. So no label can become HTML, script or an attribute.
+// Functions that make elements. Text from the data is only ever put into text nodes. Attributes get
+// constants, numbers, and ids that the page makes. So no label can become HTML, a script or an
+// attribute.
 
 const SVG = "http://www.w3.org/2000/svg";
 const PROPERTIES = new Set(["checked", "value", "disabled", "selected", "hidden", "open"]);

@@ -1,4 +1,4 @@
-// Save figures as SVG and PNG, and tables as CSV. The browser saves them; nothing is sent.
+// Save figures as SVG and PNG, and tables as CSV. The browser saves the files; no data are sent.
 
 import { inLight } from "./theme.js";
 
@@ -20,7 +20,7 @@ export function save(name, content, type) {
   setTimeout(() => URL.revokeObjectURL(url), 120_000); // on a slow machine the download may start late
 }
 
-/** Return a copy of a drawing with its style in attributes, as other programs need it. */
+/** Return a copy of a drawing with its style in attributes: other programs have no style sheet. */
 export function standalone(svg) {
   const box = svg.viewBox.baseVal;
   const width = box.width || svg.clientWidth;

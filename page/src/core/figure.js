@@ -31,12 +31,12 @@ export function figure(name, title, options = {}) {
   return { element, body, note, status };
 }
 
-/** Make a button; screen readers read `what`, a longer description than its text. */
+/** Make a button. Screen readers read `what`, which is a longer description than its text. */
 export function button(text, what, click, more = {}) {
   return h("button", { type: "button", "aria-label": what, ...more, on: { click } }, text);
 }
 
-/** Make a labelled range input that calls back with its number. */
+/** Make a labelled range input that calls `change` with its number. */
 export function slider(text, { min, max, step = 1, value, show = String }, change) {
   const id = newId("slider");
   const output = h("output", { for: id }, show(value));

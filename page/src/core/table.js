@@ -1,4 +1,4 @@
-// A table to sort, search and download, drawn a page at a time.
+// A table that can be sorted, searched and downloaded. At first it shows only some of its rows.
 
 import { h, newId, replace } from "./dom.js";
 import { saveCsv } from "./download.js";
@@ -10,10 +10,10 @@ const PAGE = 25;
 /**
  * Make a table.
  * @param name name of the CSV file
- * @param columns { title, value(row), show(row), text, start: "up" or "down", help, csv } each;
- *   `show` returns a node or text, `text` says that the column is searched and sorted as text,
- *   `start` is the direction of the first sort, and `csv` lists the columns that the CSV file has
- *   instead of this one: [[title, value(row)], ...]
+ * @param columns a list of { title, value(row), show(row), text, start: "up" or "down", help, csv }:
+ *   `show` returns a node or text; if `text` is true, the column is searched and sorted as text;
+ *   `start` is the direction in which the first click sorts; `csv` lists the columns that the CSV
+ *   file has instead of this one: [[title, value(row)], ...]
  * @param rows the rows, in the order in which they are shown first
  * @param options caption, noun, search (false: no search), page (number of rows at first), controls,
  *   rowClass(row), and divider(row, before): a text between two rows of a table that is not sorted

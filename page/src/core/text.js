@@ -1,4 +1,4 @@
-// Labels as a reader can see them: one line, short, and in the direction of the page.
+// Labels in the form in which they are shown: one line, short, and in the direction of the page.
 
 const BREAKS = /[\n\r\t\v\f\x85\u2028\u2029]/g;
 // Control characters, signs that change the direction of text, lone surrogates, non-characters.
@@ -56,7 +56,7 @@ export function percent(share) {
   return `${value < 10 && value > 0 ? value.toFixed(1) : value.toFixed(0)}%`;
 }
 
-/** Return a number with three significant digits. */
+/** Return a number as text with at most three significant digits. */
 export function number(x, digits = 3) {
   if (x === null || x === undefined || Number.isNaN(x)) return "\u2013";
   if (!Number.isFinite(x)) return x > 0 ? "\u221e" : "\u2212\u221e";
@@ -117,7 +117,10 @@ function estimatedWidth(text, size) {
   return ems * size;
 }
 
-/** Return values as the text of a CSV file; a quote before a text stops spreadsheets from running it. */
+/**
+ * Return values as the text of a CSV file. A quote is added before a text that a spreadsheet would
+ * run as a formula.
+ */
 export function csv(header, rows) {
   const cell = (value) => {
     if (value === null || value === undefined) return "";

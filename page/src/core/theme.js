@@ -7,7 +7,7 @@ export function theme() {
   return document.documentElement.dataset.theme;
 }
 
-/** Change the theme, and tell the views, which draw again what does not follow the style sheet. */
+/** Change the theme, and notify the views: they redraw what the style sheet does not colour. */
 export function setTheme(name) {
   if (theme() === name) return;
   document.documentElement.dataset.theme = name;
@@ -19,7 +19,7 @@ export function onThemeChange(listener) {
   document.addEventListener(CHANGED, listener);
 }
 
-/** Return the result of `work` in the light theme; the screen does not show this theme. */
+/** Run `work` in the light theme and return its result; the screen keeps its own theme. */
 export function inLight(work) {
   const before = theme();
   setTheme("light");

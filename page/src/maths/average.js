@@ -1,16 +1,17 @@
-// Answers about one set: the answers of one model, or their average over draws of a posterior.
+// Answers about one set: those of one model, or their averages over the draws of a posterior.
 //
 // All draws have the same weight, as in the questions to a posterior in Python.
 
 import { history, likelyOrders, nextItems, rates, weights } from "./lattice.js";
 import { timePosterior } from "./time.js";
 
-const CANDIDATES = 5; // number of best orders per draw; the best on average are chosen from these
+// Number of best orders per draw. The orders that are best on average are chosen from these.
+const CANDIDATES = 5;
 
 /**
  * Compute the answers for a set, one draw after the other. This generator yields the share of the
- * work that is done, and returns { time, past, orders, next }. With one chain, these are the answers
- * of its model.
+ * work that is done, and returns { time, past, orders, next }. If there is only one chain, these are
+ * the answers of its model.
  */
 export function* averageAnswers(chains, set, count = CANDIDATES) {
   const times = [];
@@ -41,7 +42,7 @@ export function* averageAnswers(chains, set, count = CANDIDATES) {
   };
 }
 
-/** Return the answers at once. */
+/** Compute all answers without a pause, and return them. */
 export function answersNow(chains, set, count = CANDIDATES) {
   const work = averageAnswers(chains, set, count);
   for (;;) {
@@ -50,7 +51,7 @@ export function answersNow(chains, set, count = CANDIDATES) {
   }
 }
 
-/** Return what comes next, averaged over the chains. */
+/** Return the probabilities of the next items, averaged over the chains. */
 export function averageNext(chains, set) {
   return meanNext(chains.map((chain) => nextItems(chain, set)));
 }
@@ -76,7 +77,7 @@ function addOrders(chain, set, orders, share) {
 
 const mean = (values) => values.reduce((sum, x) => sum + x, 0) / values.length;
 
-/** Return several distributions of time as one, each with the same weight. */
+/** Return the mixture of several distributions of time, each with the same weight. */
 function mixture(times) {
   if (times.length === 1) return times[0];
   const end = Math.max(...times.map((time) => time.end));

@@ -28,7 +28,7 @@ export function logSum(values, count = values.length) {
   return top + Math.log(sum);
 }
 
-/** Return a log rate for all subsets of a set: `base` plus the effects of the items of the subset. */
+/** Return a log rate for every subset of a set: `base` plus the effects of the subset's items. */
 function overSubsets(base, effects) {
   const k = effects.length;
   const logs = new Float64Array(1 << k);
@@ -40,7 +40,7 @@ function overSubsets(base, effects) {
   return logs;
 }
 
-/** Return, for each item on which items of the set act, the effect of each item of the set. */
+/** Return, for each item on which an item of the set acts, the effects of all items of the set. */
 function actedOn(chain, set) {
   const columns = new Map();
   set.forEach((item, b) => {
@@ -116,9 +116,10 @@ export function weights(found) {
 }
 
 /**
- * Return the posterior of the past of a set: `logProbability` of the set, the mean observation
- * `time`, the mean `arrival` time of each item, `place[c][k]`, the probability that k items came
- * before item c, and `before[a][b]`, the probability that item a came before item b.
+ * Return what probably happened to a sample with this set: `logProbability`, the log-probability of
+ * the set; `time`, its mean observation time; `arrival`, the mean arrival time of each item;
+ * `place[c][k]`, the probability that k items came before item c; and `before[a][b]`, the
+ * probability that item a came before item b.
  */
 export function history(chain, set) {
   const found = rates(chain, set);
@@ -176,9 +177,9 @@ export function likelyOrders(chain, set, count = 5) {
 }
 
 /**
- * Return what comes next if the items of a set are present. For each absent item, the most probable
- * first: its `rate`, the `probability` that it is next and comes before the observation, and its
- * `share`, the probability that it is the next item at any time.
+ * Return which item comes next if the items of a set are present. For each absent item, the most
+ * probable first: its `rate`; the `probability` that it is the next item and arrives before the
+ * observation; and its `share`, the probability that it is the next item, no matter when.
  */
 export function nextItems(chain, set) {
   const inside = new Set(set);

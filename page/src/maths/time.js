@@ -1,16 +1,17 @@
-// Answers when a set was observed: the density of the observation time given the set.
+// When a set was observed: the density of the observation time given the set.
 //
-// The probability P_R(t) that the chain is in state R at time t, not yet observed, solves
-// P_R' = (sum of the flows into R) - D(R) P_R. Time is divided into panels that double in length, and
-// on each panel P_R is a Legendre series. Integrating the equation once gives a tridiagonal system
-// for its coefficients, with positive pivots for any exit rate. See docs/maths.md, "Functions of time".
+// Let P_R(t) be the probability that the chain is in state R at time t and has not been observed. It
+// solves P_R' = (sum of the flows into R) - D(R) P_R. Time is divided into intervals (panels). Each
+// panel is twice as long as the one before it, and on each panel P_R is a Legendre series. If the
+// equation is integrated once, it becomes a tridiagonal system for the coefficients of the series.
+// Its pivots are positive for any exit rate. See docs/maths.md, "Functions of time".
 
 import { rates, weights } from "./lattice.js";
 
 const DEGREES = 24;
 const MAX_PANELS = 1200;
-const REST = 1e-10; // the panels end when this share of the probability is left
-const TINY = 1e-280; // smaller numbers count as 0: processors are slow with the smallest of them
+const REST = 1e-10; // the last panel is the one after which less than this probability is left
+const TINY = 1e-280; // smaller numbers are set to 0: processors are slow with denormal numbers
 const FIRST = 2; // length of the first panel, times the largest exit rate
 
 /** Solve y' = source - exit * y on a panel of half length `half` that starts with the value y0. */
@@ -69,7 +70,8 @@ export function timePosterior(chain, set) {
   const source = new Float64Array(DEGREES);
   const slope = new Float64Array(DEGREES);
   const value = new Float64Array(states);
-  // Divide by the probability of the set, so that a rare set is as exact as a common one.
+  // Divide by the probability of the set. So the result for a rare set is as exact as for a common
+  // one.
   value[0] = Math.exp(-Math.max(logWhole, -600));
   const scale = Math.exp(-600 - Math.min(logWhole, -600));
   const panels = [];

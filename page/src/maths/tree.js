@@ -1,8 +1,8 @@
-// Orders of many samples as a tree: samples share a branch as long as their orders agree.
+// The orders of many samples as a tree: samples share a branch as long as their orders are equal.
 
 /**
- * Build the tree of the orders, each reduced to the items for which keep(item) is true. A branch
- * with fewer than `least` samples is left out; its samples are counted in `rest` of its parent.
+ * Build the tree of the orders. Only items for which keep(item) is true are used. A branch with
+ * fewer than `least` samples is left out; its samples are counted in `rest` of its parent.
  * A node is { item, count, ended, rest, children }: `count` samples reach it, and the orders of
  * `ended` of these samples end there.
  */

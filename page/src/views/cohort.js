@@ -22,10 +22,10 @@ export const cohort = {
     const { samples, payload } = page.data;
     if (samples?.time) {
       root.append(
-        h("p", { class: "lead" }, "Samples from early to late, by the mean of the time at which each was probably taken. These times were not measured: the model infers them from the items of each sample."),
+        h("p", { class: "lead" }, "The samples are sorted from early to late, by the mean of the time at which each sample was probably taken. These times were not measured: the model infers them from the items of each sample."),
         timeline(page),
       );
-    } else root.append(h("p", {}, "The report was made without samples, or their times were not computed."));
+    } else root.append(h("p", {}, "The report was made without samples, or the times of the samples were not computed."));
     if (payload.survival) root.append(survivalPart(page));
     if (payload.comparison) root.append(comparisonPart(page));
   },
@@ -66,9 +66,9 @@ function timeline(page) {
 }
 
 /**
- * Return arrays [item][column] of sums over the samples of a column: `share` of the samples that have
- * the item, `early` (arrival time divided by the time of the sample), and `known`, the number of
- * samples that are in `early`.
+ * Return three arrays [item][column]. `share` is the share of the samples of the column that have
+ * the item. `early` is the sum, over these samples, of the arrival time of the item divided by the
+ * time of the sample. `known` is the number of samples in this sum.
  */
 function cells(items, bins, samples) {
   const row = new Map(items.map((item, at) => [item, at]));
@@ -123,7 +123,7 @@ function drawTimeline(made, items, width, page) {
       s("text", { x: left - 7, y: TOP + 8 + at * ROW + 12, "text-anchor": "end", class: "label" }, fitted(data.short[items[row]], 12, left - 8)),
       s("line", { x1: left, x2: left + inner, y1: TOP + 8 + (at + 1) * ROW, y2: TOP + 8 + (at + 1) * ROW, class: "grid" }),
     ]),
-    samples.arrivals ? colourBar(left, height - 30, Math.min(inner, 220), (x) => colours(x), ["came early in the sample", "came late"]) : null,
+    samples.arrivals ? colourBar(left, height - 30, Math.min(inner, 220), (x) => colours(x), ["arrived early", "arrived late"]) : null,
     cursor,
   );
   replace(made.body, svg);
@@ -156,9 +156,9 @@ function drawTimeline(made, items, width, page) {
   const left_ = samples.count - exact;
   replace(
     made.note,
-    `${counted(order.length, "sample")}${wide < 1 ? " (neighbours share a column)" : ""}. Above: mean and 90% interval of the time of each sample. `,
-    samples.arrivals ? `The colour shows how early an item came, in comparison with the time at which the sample was taken.` : "",
-    left_ && samples.arrivals ? ` For ${counted(left_, "sample")} with many items (${percent(left_ / samples.count)}) the arrival times are not computed; their items have the middle colour.` : "",
+    `${counted(order.length, "sample")}${wide < 1 ? " (several samples share a column)" : ""}. The upper part shows the mean and the 90% interval of the time of each sample. `,
+    samples.arrivals ? `The colour shows how early an item arrived, in comparison with the time at which the sample was taken.` : "",
+    left_ && samples.arrivals ? ` For ${counted(left_, "sample")} with many items (${percent(left_ / samples.count)}) the arrival times were not computed. The items of these samples have the middle colour.` : "",
   );
 }
 
@@ -167,7 +167,7 @@ const sum = (values) => values.reduce((a, b) => a + b, 0);
 function timePanel(samples, order, left, inner) {
   const { mean, low, high } = samples.time;
   const count = order.length;
-  // A few samples may be far later than all others; the axis does not extend to them.
+  // A few samples may be far later than all others. The axis does not extend to these samples.
   const highs = order.map((row) => high[row] ?? mean[row]).sort((a, b) => a - b);
   const top = 1.1 * Math.max(highs[Math.floor(0.985 * (count - 1))] ?? 1, 1e-9);
   const y = scaleLinear([0, top], [TOP, 14]).clamp(true);

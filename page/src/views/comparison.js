@@ -1,4 +1,4 @@
-// The orders of two cohorts against each other, as in the static figure plot_cohort_comparison.
+// The orders of two cohorts, one per axis, as in the static figure plot_cohort_comparison.
 
 import { scaleLinear } from "d3-scale";
 
@@ -21,8 +21,8 @@ export function comparisonPart(page) {
   const state = { gap: 0.2 };
   const made = figure("cohort-comparison", "Orders of the two cohorts", {
     controls: [slider("mark differences above", { min: 0.05, max: 0.9, step: 0.05, value: state.gap, show: (x) => x.toFixed(2) }, (x) => { state.gap = x; draw(); })],
-    hint: "Point at a pair to read it.",
-    note: "Each dot is a pair of items. On the dotted line, both cohorts have the same probability. Below the middle line, the second cohort has the opposite order. Marked pairs differ by more than the limit. Two fits always differ a little by chance.",
+    hint: "Point at a dot to read the names of the two items and the probabilities.",
+    note: "Each dot is a pair of items. On the dotted line, the order has the same probability in both cohorts. Below the horizontal line at 0.5, the other cohort has the opposite order. For the marked pairs, the probabilities differ by more than the limit that you have set. Two fits always differ a little by chance.",
   });
   let width = 600;
   const draw = () => drawPairs(made, rows, state, width, page, [own, other]);
@@ -42,7 +42,7 @@ export function comparisonPart(page) {
     "div",
     {},
     h("h3", {}, "Compared with another cohort"),
-    h("p", {}, h("bdi", {}, own), " and ", h("bdi", {}, other), ` share ${counted(found.items, "item")}. Of ${counted(rows.length, "pair")}, ${same} (${percent(same / rows.length)}) have the same order in both.`),
+    h("p", {}, h("bdi", {}, own), " and ", h("bdi", {}, other), ` share ${counted(found.items, "item")}. Of ${counted(rows.length, "pair")} of items, ${same} (${percent(same / rows.length)}) have the same order in both cohorts.`),
     made.element,
     h("details", {}, h("summary", {}, "All pairs as a table"), listed.element),
   );
@@ -79,7 +79,7 @@ function drawPairs(made, rows, state, width, page, [own, other]) {
   );
 }
 
-/** Write the names of the pairs that differ most, where there is room. */
+/** Write the names of the pairs that differ most, if they do not cover other names. */
 function names(rows, x, y, width, data) {
   const taken = [];
   const texts = [];

@@ -8,7 +8,7 @@ import { figure } from "../core/figure.js";
 import { table } from "../core/table.js";
 import { counted, integer, number } from "../core/text.js";
 
-const FAR = 3; // standard deviations from which on a difference is marked
+const FAR = 3; // a difference of more than this many standard deviations is marked
 
 export const fit = {
   id: "fit",
@@ -29,7 +29,7 @@ export const fit = {
   },
 };
 
-/** Show what a check of the fit found, the most severe first. */
+/** Show the findings of the tests of the fit, the most severe first. */
 function findingsPart(findings) {
   const severe = (one) => one.severity === "warning";
   const ranked = [...findings.filter(severe), ...findings.filter((one) => !severe(one))];
@@ -51,15 +51,15 @@ function summary(goodness) {
   const far = (zs) => zs.filter((z) => Math.abs(z) > 2).length;
   const items = goodness.items.z;
   return (
-    `Of ${counted(items.length, "item")}, ${far(items)} differ in frequency from what the model expects by more than two standard deviations ` +
-    `(about ${number(items.length * 0.046, 2)} would by chance); of ${counted(goodness.pairs.count, "pair")}, ${integer(goodness.pairs.beyond)} differ by more than this ` +
-    `(about ${number(goodness.pairs.count * 0.046, 2)} would by chance).`
+    `For ${far(items)} of ${counted(items.length, "item")}, the observed number of samples differs from the number that the model expects by more than two standard deviations. ` +
+    `About ${number(items.length * 0.046, 2)} would be expected by chance. For ${integer(goodness.pairs.beyond)} of ${counted(goodness.pairs.count, "pair")} of items, the difference is also larger than this. ` +
+    `About ${number(goodness.pairs.count * 0.046, 2)} would be expected by chance.`
   );
 }
 
 function sizesFigure(goodness) {
   const { observed, expected } = goodness.sizes;
-  const made = figure("set-sizes", "Number of items per sample", { note: "Bars: observed. Dots: expected by the model." });
+  const made = figure("set-sizes", "Number of items per sample", { note: "Bars: observed numbers of samples. Dots: numbers that the model expects." });
   drawByWidth(made.body, (width) => {
     let last = observed.length - 1;
     const total = sumOf(observed);
@@ -85,7 +85,7 @@ const sumOf = (values) => values.reduce((a, b) => a + b, 0);
 function itemsFigure(goodness, page) {
   const { data } = page;
   const { observed, expected, z } = goodness.items;
-  const made = figure("item-frequencies", "Items: observed and expected", { hint: "\u00a0", note: `Number of samples with each item, on logarithmic axes. On the line, the two numbers are equal. Orange items differ by more than ${FAR} standard deviations.` });
+  const made = figure("item-frequencies", "Items: observed and expected", { hint: "\u00a0", note: `Observed and expected number of samples with each item, on logarithmic axes. On the line, the two numbers are equal. If they differ by more than ${FAR} standard deviations, the dot is orange.` });
   drawByWidth(made.body, (width) => {
     const height = Math.min(width, 330);
     const values = [...observed, ...expected].filter((x) => x > 0);
@@ -125,7 +125,7 @@ function pairsTable(goodness, page) {
     "pairs",
     [
       { title: "item", text: true, value: (row) => data.labels[row.a], show: (row) => page.item(row.a) },
-      { title: "and", text: true, value: (row) => data.labels[row.b], show: (row) => page.item(row.b) },
+      { title: "other item", text: true, value: (row) => data.labels[row.b], show: (row) => page.item(row.b) },
       { title: "observed", value: (row) => row.observed, show: (row) => integer(row.observed) },
       { title: "expected", value: (row) => row.expected, show: (row) => number(row.expected, 3) },
       { title: "z", value: (row) => row.z, show: (row) => number(row.z, 2) },
@@ -140,7 +140,7 @@ function pairsTable(goodness, page) {
 function importPart(page) {
   const { payload } = page.data;
   const found = payload.import;
-  if (!found) return h("div", {}, h("h3", {}, "What was read"), h("p", {}, "The folder does not say how the data were read."));
+  if (!found) return h("div", {}, h("h3", {}, "What was read"), h("p", {}, "The report has no information about how the data were read."));
   const lines = [
     `Read as ${found.kind}.`,
     `Samples: ${integer(found.samples_read)} read, ${integer(found.samples_kept)} kept.`,
@@ -162,7 +162,7 @@ function importPart(page) {
       return names(`${counted(count, noun)} dropped, ${part.reason}`, part.names, count);
     }),
     merged.map(([name, old]) => names(`${counted(old.length, "item")} merged into ${name}`, old)),
-    found.many_items?.length ? names(`${counted(found.many_items.length, "sample")} with very many items: the model takes them for late samples, even if they are not late`, found.many_items.map((x) => `${x.sample} (${x.size})`)) : null,
+    found.many_items?.length ? names(`${counted(found.many_items.length, "sample")} with very many items. The model treats such samples as late, even if they were not taken late`, found.many_items.map((x) => `${x.sample} (${x.size})`)) : null,
     (found.notes ?? []).map((note) => h("p", { class: "note" }, note)),
   );
 }

@@ -1,4 +1,5 @@
-// One item: how often it occurs, what acts on it, on what it acts, and what comes before and after.
+// One item: how often it occurs, which items act on it, on which items it acts, and which items come
+// before and after it.
 
 import { h, replace } from "../core/dom.js";
 import { button } from "../core/figure.js";
@@ -45,8 +46,8 @@ function fill(body, dialog, page, item) {
     h("p", {}, facts.join("; "), "."),
     h("div", { class: "columns" }, effects("What acts on it", into, (e) => e.from, page), effects("What it acts on", out, (e) => e.to, page)),
     h("h3", {}, "Before or after?"),
-    pairs.length ? orders(pairs.slice(0, LISTED), page) : h("p", {}, "No other item occurs together with it often enough."),
-    pairs.length > LISTED ? h("p", { class: "note" }, `The ${LISTED} clearest of ${pairs.length} orders.`) : null,
+    pairs.length ? orders(pairs.slice(0, LISTED), page) : h("p", {}, "No other item occurs often enough together with this item."),
+    pairs.length > LISTED ? h("p", { class: "note" }, `These are the ${LISTED} orders whose probabilities differ most from 0.5, of ${pairs.length} orders.`) : null,
   );
 }
 
@@ -66,8 +67,8 @@ function effects(title, edges, other, page) {
             edge.low === null ? null : h("span", { class: "note" }, ` (${factor(edge.low)} to ${factor(edge.high)})`),
           ),
         ))
-      : h("p", { class: "note" }, "nothing in this model"),
-    edges.length > LISTED ? h("p", { class: "note" }, `and ${edges.length - LISTED} weaker`) : null,
+      : h("p", { class: "note" }, "no item in this model"),
+    edges.length > LISTED ? h("p", { class: "note" }, `and ${edges.length - LISTED} weaker effects`) : null,
   );
 }
 

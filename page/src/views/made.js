@@ -12,10 +12,10 @@ export const made = {
   render(root, page) {
     const { made: about } = page.data.payload;
     if (!about) {
-      root.append(h("p", {}, "The report was made from a model without a record of its run."));
+      root.append(h("p", {}, "The report was made from a model, and not from the folder of a run. So it cannot say how the model was learned."));
       return;
     }
-    if (about.command) root.append(h("h3", {}, "To repeat it"), code(about.command));
+    if (about.command) root.append(h("h3", {}, "To repeat the run"), code(about.command));
     const rows = [
       ...facts(about.result ?? {}),
       ["Seed", about.options?.seed],

@@ -1,5 +1,5 @@
-// (c) Theta and the order matrix as heat maps: one pixel per cell. Labels are shown if there is room;
-// the labels of the selected cell are always shown.
+// (c) Theta and the order matrix as heat maps, with one pixel per cell. Labels are shown if they are
+// large enough to read. The labels of the selected cell are always shown.
 
 import { colourBar, drawing, raster } from "../core/axes.js";
 import { diverging, isLight, onPaper } from "../core/colours.js";
@@ -8,8 +8,8 @@ import { choice, figure } from "../core/figure.js";
 import { factor, fitted, number, percent, probability, textWidth } from "../core/text.js";
 
 const SIZES = [12, 20, 50, 100, 200];
-const SMALLEST = 8.5; // letters below this size, in pixels, are not written
-const WRITTEN = 27; // cells of at least this size, in pixels, show their number
+const SMALLEST = 8.5; // labels whose letters would be smaller than this, in pixels, are left out
+const WRITTEN = 27; // a cell of at least this size, in pixels, shows its number
 
 export const matrices = {
   id: "matrices",
@@ -21,7 +21,7 @@ export const matrices = {
       h(
         "p",
         { class: "lead" },
-        "Point at a cell, or use the arrow keys, to read its value. In the map of effects, rows act on columns. In the map of orders, rows come before columns.",
+        "Point at a cell, or use the arrow keys, to read its value. In the map of effects, the item of the row acts on the item of the column. In the map of orders, the number is the probability that the item of the row came before the item of the column.",
       ),
       h("div", { class: "two" }, thetaMap(page), page.data.orders.items.length > 1 ? orderMap(page) : null),
     );
@@ -31,7 +31,7 @@ export const matrices = {
 /** Return the choices for the number of items that are shown. */
 function sizes(n, active) {
   const fit = SIZES.filter((size) => size < n).map((size) => [String(size), `${size} most frequent`]);
-  const acting = active ? [["acting", `${active.length} with effects`]] : [];
+  const acting = active ? [["acting", `${active.length} with interactions`]] : [];
   return [...acting, ...fit, [String(n), `all ${n}`]];
 }
 
@@ -67,7 +67,7 @@ function drawMap(made, order, width, options, page) {
   const margin = Math.round(Math.min(Math.max(longest + 10, 40), 0.3 * width));
   let side = width - margin - 8;
   const written = fits(side) >= SMALLEST;
-  // Without room for all labels, only those of the selected cell are written.
+  // If there is not enough space for all labels, only those of the selected cell are written.
   side = Math.min(side, Math.max(52 * m, 160), 760);
   const cell = side / m;
   const letters = written ? Math.min(fits(side), 11.5) : 11;
@@ -215,8 +215,8 @@ function thetaMap(page) {
     },
     scale: () => [`${number(-top, 2)} or less`, "0", `${number(top, 2)} or more`],
     note:
-      "The item of the row acts on the item of the column. Orange effects speed it up, blue effects slow it down, and empty cells have no effect. Numbers are logarithms of the factor on the rate. Point at the grey diagonal to read base rates." +
-      (data.isPosterior ? ` Means over the posterior; cells are pale if the interaction is uncertain, and empty if its probability is below ${percent(data.payload.model.least_present)}.` : ""),
+      "The item of the row acts on the item of the column. In orange cells, the item of the row raises the rate of the item of the column. In blue cells it lowers this rate, and in empty cells it has no effect. The number is the logarithm of the factor by which the rate changes. Point at the grey diagonal to read base rates." +
+      (data.isPosterior ? ` Effects are means over the posterior. A cell is pale if it is uncertain whether the interaction is present, and empty if this probability is below ${percent(data.payload.model.least_present)}.` : ""),
   });
 }
 
@@ -232,7 +232,8 @@ function orderMap(page) {
     }, 0);
   const known = new Map();
   for (const row of data.verdicts.rows) {
-    // For a posterior: 0 if it is certain which of the two usually comes first, 1 if it is open.
+    // For a posterior, the number is 0 if it is certain which of the two items usually comes first,
+    // and 1 if this is completely uncertain.
     if (row.usuallyFirst !== null) known.set(row.first * data.n + row.second, Math.min((1 - row.usuallyFirst) / 0.45, 1));
     else if (row.low !== null) known.set(row.first * data.n + row.second, row.high - row.low);
   }
@@ -258,13 +259,13 @@ function orderMap(page) {
     say(a, b) {
       if (a === b) return [page.name(a)];
       const p = orders.probability(a, b);
-      if (Number.isNaN(p)) return [page.name(a), " and ", page.name(b), data.isPosterior ? ": no sample has both" : ": almost never together in a sample of the model"];
-      return ["P(", page.name(a), " before ", page.name(b), `) = ${probability(p)}${Number.isNaN(orders.together(a, b)) ? "" : `; both in ${percent(orders.together(a, b))} of samples`}`];
+      if (Number.isNaN(p)) return [page.name(a), " and ", page.name(b), data.isPosterior ? ": no sample has both" : ": samples that are simulated from the model almost never have both"];
+      return ["P(", page.name(a), " before ", page.name(b), `) = ${probability(p)}${Number.isNaN(orders.together(a, b)) ? "" : `; ${percent(orders.together(a, b))} of the samples have both`}`];
     },
-    scale: () => ["0: after", "0.5", "1: before"],
+    scale: () => ["0: came after", "0.5", "1: came before"],
     note: data.isPosterior
-      ? "Probability that the row came before the column, among samples with both, averaged over the posterior. Cells are pale if the data cannot tell which of the two usually comes first."
-      : "Probability that the row came before the column, among samples with both. Cells are pale if the two items rarely occur together, or if the range of the probability is wide.",
+      ? "The number is the probability that the item of the row came before the item of the column, among samples with both, averaged over the posterior. A cell is pale if the data cannot tell which of the two items usually comes first."
+      : "The number is the probability that the item of the row came before the item of the column, among samples with both. A cell is pale if the two items rarely occur together, or if the range of the probability is wide.",
   });
 }
 

@@ -1,4 +1,5 @@
-// (b) The interactions as a network: to drag, zoom and filter; a click on an item shows its details.
+// (b) The interactions as a network. The user can drag items, zoom, and filter interactions. A click
+// on an item shows its details.
 
 import { drag } from "d3-drag";
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "d3-force";
@@ -25,10 +26,10 @@ export const network = {
       h(
         "p",
         { class: "lead" },
-        "An orange arrow means that an item, once present, speeds up the arrival of another; a blue dashed line with a bar means that it slows it down. ",
+        "An orange arrow from one item to another means that the presence of the first item speeds up the arrival of the second. A blue dashed line that ends in a bar means that the presence of the first item slows down the arrival of the second. ",
         data.isPosterior
-          ? "Lines are pale if it is uncertain whether the interaction is present."
-          : "Most pairs have no effect on each other: the penalty removes effects that the data do not need.",
+          ? "A line is pale if it is uncertain whether the interaction is present."
+          : "Most items have no effect on each other: the penalty removes effects that the data do not need.",
       ),
     );
     if (!data.edges.length) {
@@ -59,7 +60,7 @@ function networkFigure(page) {
     most > 1 ? slider("strongest", { min: 1, max: most, value: state.count, show: weakest }, (x) => update({ count: x })) : null,
     certain ? slider(what, { min: 0, max: 1, step: 0.01, value: state.certainty, show: (x) => x.toFixed(2) }, (x) => update({ certainty: x })) : null,
     choice("show", [["all", "all effects"], ["promotes", "speeding up"], ["inhibits", "slowing down"]], "all", (x) => update({ kind: x })),
-    choice("of", [["-1", "all items"], ...page.itemsByFrequency.map((i) => [String(i), page.option(i)])], "-1", (x) => update({ item: Number(x) })),
+    choice("from or to", [["-1", "all items"], ...page.itemsByFrequency.map((i) => [String(i), page.option(i)])], "-1", (x) => update({ item: Number(x) })),
     h("span", { class: "control" }, button("+", "Zoom in", () => view?.zoomBy(1.4)), button("\u2212", "Zoom out", () => view?.zoomBy(1 / 1.4)), button("Reset", "Reset: show the whole network again", () => view?.reset())),
   ].filter(Boolean);
   const made = figure("interactions", "Network of interactions", {
@@ -67,7 +68,7 @@ function networkFigure(page) {
     hint: "Drag an item to move it. Pinch, or turn the wheel with Ctrl pressed, to zoom. Click an item for its details.",
     note:
       "The size of an item shows how often it occurs, and the width of a line shows how strong the effect is." +
-      (data.isPosterior ? ` The strength of the colour is the probability that the interaction is present, that is, changes the rate by a factor of at least ${number(Math.exp(data.payload.model.least_effect), 2)}.` : ""),
+      (data.isPosterior ? ` The stronger the colour, the more probable it is that the interaction is present. An interaction is called present if it multiplies or divides the rate by at least ${number(Math.exp(data.payload.model.least_effect), 2)}.` : ""),
   });
   let view = null;
   let width = 800;
@@ -86,7 +87,10 @@ function networkFigure(page) {
   return made.element;
 }
 
-/** Return the certainty that is required at first: 0.5 for a posterior (less if few reach it), else 0. */
+/**
+ * Return the first value of the filter by certainty. For a posterior it is 0.5, or less if fewer than
+ * ten interactions reach 0.5. Otherwise it is 0.
+ */
 function firstCertainty(data) {
   if (!data.isPosterior) return 0;
   const ranked = data.edges.map((edge) => edge.certainty).sort((a, b) => b - a);
@@ -97,7 +101,7 @@ function strength(effect) {
   return `\u00d7\u2009${number(Math.exp(Math.abs(effect)), 3)}`;
 }
 
-/** Place items by forces; the result depends only on the edges. */
+/** Compute the positions of the items by a simulation of forces. They depend only on the edges. */
 function layout(items, edges, radius, data) {
   const at = new Map(items.map((item, place) => [item, place]));
   const nodes = items.map((item, place) => ({ item, r: radius(item), index: place }));
@@ -114,7 +118,7 @@ function layout(items, edges, radius, data) {
   return { nodes, links };
 }
 
-/** Stretch the layout to the drawing: positions only, so that letters keep their size. */
+/** Stretch the positions to the size of the drawing. Letters keep their size. */
 function stretch(nodes, width, height) {
   for (const [axis, room] of [["x", width - 110], ["y", height - 70]]) {
     const values = nodes.map((node) => node[axis]);
@@ -128,7 +132,7 @@ function drawNetwork(made, edges, width, page) {
   const { data } = page;
   const items = [...new Set(edges.flatMap((edge) => [edge.from, edge.to]))].sort((a, b) => a - b);
   if (!items.length) {
-    replace(made.body, h("p", {}, "No interaction passes these filters."));
+    replace(made.body, h("p", {}, "No interaction satisfies these conditions."));
     return null;
   }
   const share = (item) => data.frequency?.[item] ?? 0.1;
@@ -158,7 +162,7 @@ function drawNetwork(made, edges, width, page) {
     lines.forEach((line) => placeLine(line, thickness(line.edge)));
     nodes.forEach((node, k) => {
       spots[k].setAttribute("transform", `translate(${node.x.toFixed(1)},${node.y.toFixed(1)})`);
-      // The label stands where fewer lines end.
+      // The label is placed above or below the item, on the side with fewer lines.
       const ends = lines.filter((line) => line.source === node || line.target === node);
       const lower = ends.filter((line) => (line.source === node ? line.target : line.source).y > node.y);
       spots[k].querySelector("text").setAttribute("y", 2 * lower.length > ends.length ? -node.r - 6 : node.r + 13);
@@ -227,7 +231,10 @@ function makeMovable(spots, nodes, place) {
   });
 }
 
-/** On hover or focus, show an item with its neighbours only, and say how many act on each other. */
+/**
+ * When an item is pointed at or has the focus, dim all others except its neighbours, and say on how
+ * many items it acts and how many act on it.
+ */
 function highlight(spots, nodes, lines, made, page) {
   const { data } = page;
   const show = (item) => {
@@ -267,7 +274,7 @@ function makeZoomable(svg, inner, nodes, width, height, data) {
     .translate(-(left + right) / 2, -(upper + lower) / 2);
   const zooming = zoom()
     .scaleExtent([scale / 3, 8])
-    // The wheel and one finger scroll the page, as everywhere.
+    // The wheel alone and a single finger scroll the page, as on the rest of the page.
     .filter((event) => (event.type === "wheel" ? event.ctrlKey || event.metaKey : event.touches ? event.touches.length > 1 : !event.button))
     .on("zoom", (event) => inner.setAttribute("transform", event.transform.toString()));
   const canvas = select(svg).call(zooming).on("dblclick.zoom", null);

@@ -1,4 +1,4 @@
-// The most common beginnings of the most likely orders of the samples.
+// The most common paths: the first items of the most likely orders of the samples.
 
 import { scaleLinear } from "d3-scale";
 
@@ -47,7 +47,7 @@ export function pathsFigure(page) {
 
 function drawPaths(made, paths, of, width, page) {
   if (!paths.length) {
-    replace(made.body, h("p", {}, "No sample has that many of these items."));
+    replace(made.body, h("p", {}, "No sample has so many of the selected items."));
     return;
   }
   const { data } = page;
@@ -83,5 +83,5 @@ function drawPaths(made, paths, of, width, page) {
     );
   });
   replace(made.body, drawing(width, shown.length * ROW + 4, rows));
-  replace(made.note, `Most likely orders of ${counted(of, "sample")} that have this many of the items; ${counted(paths.length, "different path")} in all.`);
+  replace(made.note, `The first items of the most likely orders of ${counted(of, "sample")}, which are the samples with enough of these items. There are ${counted(paths.length, "different path")} in total. A number is the number of samples with this path.`);
 }

@@ -1,4 +1,5 @@
-// (e) A patient: choose a sample, or select items. The page computes the answers from theta.
+// (e) One patient: the user chooses a sample or selects items, and the page computes the answers from
+// theta.
 
 import { scaleLinear } from "d3-scale";
 
@@ -13,7 +14,7 @@ import { findPair, verdictMark } from "./verdicts.js";
 
 const OFFERED = 30;
 const LISTED = 60;
-const SLICE = 60; // milliseconds of work before the page can react to input again
+const SLICE = 60; // milliseconds of computation after which the page can react to input again
 
 export const patient = {
   id: "patient",
@@ -23,13 +24,13 @@ export const patient = {
   render(root, page) {
     const { data } = page;
     if (!data.computes) {
-      root.append(h("p", {}, "The observation of this model has no constant rate, so this page cannot compute answers. Use the commands sequela time and sequela next."));
+      root.append(h("p", {}, "In this model, samples are not observed at a constant rate. For such models this page cannot compute answers. Use the commands sequela time and sequela next."));
       return;
     }
     root.append(
-      h("p", { class: "lead" }, "Choose a sample, or select items, to see when it was probably taken, in which order its items probably came, and what comes next. The page computes the answers itself, also for sets that no sample has."),
+      h("p", { class: "lead" }, "Choose a sample, or select items, to see when it was probably taken, in which order its items probably arrived, and which item comes next. The page itself computes the answers, also for sets that no sample has."),
       data.isPosterior
-        ? h("p", { class: "note" }, `The answers are averages over ${counted(data.payload.model.draws.count, "model")} drawn from the posterior, so that they include the uncertainty of the model.`)
+        ? h("p", { class: "note" }, `The answers are averages over ${counted(data.payload.model.draws.count, "model")} drawn from the posterior. So they include the uncertainty about the model.`)
         : "",
     );
     const state = { set: firstSet(page), sample: null };
@@ -58,7 +59,7 @@ export const patient = {
   },
 };
 
-/** Return the set that is shown first: that of a sample with three to five frequent items, if any. */
+/** Return the set that is shown first: if possible, that of a sample with 3 to 5 frequent items. */
 function firstSet(page) {
   const sets = page.data.samples?.sets ?? [];
   const common = new Set(page.itemsByFrequency.slice(0, 12));
@@ -113,7 +114,7 @@ function itemPicker(page, state, change) {
       chips,
       [...state.set].slice(0, LISTED).map(chip),
       found.slice(0, OFFERED).map(chip),
-      found.length > OFFERED ? h("span", { class: "note" }, `and ${found.length - OFFERED} more: search`) : null,
+      found.length > OFFERED ? h("span", { class: "note" }, `and ${found.length - OFFERED} more; use the search`) : null,
     );
   };
   input.addEventListener("input", draw);
@@ -166,11 +167,11 @@ function tooLarge(page, state, set, head) {
   const { samples } = page.data;
   const stored =
     state.sample !== null && samples.time
-      ? `It was probably taken at about ${number(samples.time.mean[state.sample], 3)} (90%: ${number(samples.time.low[state.sample], 3)} to ${number(samples.time.high[state.sample], 3)}). `
+      ? `This sample was probably taken at about ${number(samples.time.mean[state.sample], 3)} (90% interval: ${number(samples.time.low[state.sample], 3)} to ${number(samples.time.high[state.sample], 3)}). `
       : "";
   return [
     head,
-    h("p", { class: "callout" }, `${stored}The page computes times and orders of sets of up to ${MAX_SET} items; this set has ${set.length}. Remove items, or use the commands sequela time and sequela order.`),
+    h("p", { class: "callout" }, `${stored}This page can compute times and orders of sets of up to ${MAX_SET} items, and this set has ${set.length}. Remove items, or use the commands sequela time and sequela order.`),
     nextFigure(page, averageNext(page.data.chains(), set)),
   ];
 }
@@ -179,14 +180,14 @@ function answerParts(page, set, head, { time, past, orders, next }) {
   const average = 1 / page.data.payload.model.stop_rate;
   return [
     head,
-    h("p", { class: "answer" }, "Probably taken at about ", h("strong", {}, number(time.mean, 3)), ` (90%: ${number(time.quantile(0.05), 3)} to ${number(time.quantile(0.95), 3)}; a sample is taken at ${number(average, 3)} on average).`),
+    h("p", { class: "answer" }, "A sample with this set was probably taken at about ", h("strong", {}, number(time.mean, 3)), ` (90% interval: ${number(time.quantile(0.05), 3)} to ${number(time.quantile(0.95), 3)}). The mean time of all samples is ${number(average, 3)}.`),
     h("div", { class: "two" }, timeFigure(page, time), nextFigure(page, next)),
     set.length ? orderPart(page, set, past, orders) : null,
   ];
 }
 
 function timeFigure(page, time) {
-  const made = figure("time-density", "When was it taken?", { note: "Density of the time of observation given the set. The shaded area contains 90%; the vertical line is the mean." });
+  const made = figure("time-density", "When was it taken?", { note: "The curve is the probability density of the observation time, given the set. The shaded area contains 90% of the probability. The vertical line is the mean." });
   drawByWidth(made.body, (width) => {
     const end = Math.min(time.quantile(0.997), time.end);
     const height = 190;
@@ -218,8 +219,8 @@ function nextFigure(page, next) {
   const { data } = page;
   const made = figure("next-items", "What comes next?", {
     note: Number.isFinite(next.nextItemTime)
-      ? `Next item (bar): the probability that this item is the next one, at any time. Next, before the observation (number in brackets): the probability that this item is the next one and comes before the sample is observed. The sample is observed before any other item comes with probability ${percent(next.observedFirst)}. On average it takes ${number(next.nextItemTime, 3)} units of time until the next item comes.`
-      : "No item is absent.",
+      ? `Bar and first number: the probability that this item is the next one, no matter when. Number in brackets: the probability that this item is the next one and arrives before the sample is observed. With probability ${percent(next.observedFirst)}, the sample is observed before any absent item arrives. The mean time until the next item arrives is ${number(next.nextItemTime, 3)}.`
+      : "All items are present.",
   });
   const shown = next.items.slice(0, 10);
   drawByWidth(made.body, (width) => {
@@ -255,7 +256,7 @@ function orderPart(page, set, past, best) {
     [
       { title: "item", text: true, value: (row) => data.labels[row.item], show: (row) => page.item(row.item) },
       { title: "mean arrival", value: (row) => row.arrival, show: (row) => number(row.arrival, 3) },
-      { title: "mean place", value: (row) => row.place, show: (row) => number(row.place, 2) },
+      { title: "mean position", value: (row) => row.place, show: (row) => number(row.place, 2) },
       { title: "came first", value: (row) => row.first, show: (row) => probability(row.first) },
       { title: "came last", value: (row) => row.last, show: (row) => probability(row.last) },
     ],
@@ -263,7 +264,7 @@ function orderPart(page, set, past, best) {
     { caption: "Arrival of the items of this set", noun: "item", search: false, page: MAX_SET },
   );
   return [
-    h("h3", {}, "In which order did they come?"),
+    h("h3", {}, "In which order did the items arrive?"),
     set.length > 1 ? h("p", { class: "note" }, certainty(page, set)) : null,
     h(
       "ol",
@@ -275,7 +276,7 @@ function orderPart(page, set, past, best) {
   ];
 }
 
-/** Say for how many pairs of the set the data can tell the order. */
+/** Return sentences that say for how many pairs of the set the data can tell the order. */
 function certainty(page, set) {
   const { data } = page;
   const pairs = set.flatMap((a, i) => set.slice(i + 1).map((b) => findPair(data, a, b)));
@@ -285,9 +286,9 @@ function certainty(page, set) {
   const parts = [`can tell ${many(yes)}`, maybe ? `suggest ${many(maybe)}` : null, no && yes + maybe ? `cannot tell ${no}` : null].filter(Boolean);
   const misfit = doubtful ? ` ${doubtful === 1 ? "One is" : `${doubtful} are`} not trusted, because the model does not describe the data.` : "";
   const more = misfit + (left ? ` ${left === 1 ? "One was" : `${left} were`} not checked.` : "");
-  const doubt = yes < pairs.length ? ` Do not rely on the order of ${yes ? "the others" : "these pairs"}: other models may explain the data equally well with another order.` : "";
-  const told = left === pairs.length ? "No pair of this set was checked, so it is unknown whether the data can tell their orders." : `Of the ${counted(pairs.length, "pair")} of this set, the data ${parts.join(", ")}.${more}`;
-  return [h("strong", {}, "How sure is this? "), `The orders below are those of ${data.isPosterior ? "the average model" : "this model"}. ${told}${doubt}`];
+  const doubt = yes < pairs.length ? ` Do not rely on the orders of ${yes ? "the other pairs" : "these pairs"}: other models may explain the data equally well with another order.` : "";
+  const told = left === pairs.length ? "No pair of items of this set was checked. So it is not known for which pairs the data can tell the order." : `The set has ${counted(pairs.length, "pair")} of items. The data ${parts.join(", ")} of their orders.${more}`;
+  return [h("strong", {}, "How certain are these orders? "), `The probabilities below are ${data.isPosterior ? "averages over the posterior" : "those of one model"}. ${told}${doubt}`];
 }
 
 /** List P(a before b | set) for all pairs of the set. */
@@ -319,7 +320,7 @@ function beforeTable(page, set, past) {
   );
   return [
     h("h3", {}, "Which came first, pair by pair"),
-    h("p", { class: "note" }, "The range and the verdict are for all samples with both items, not only for this one."),
+    h("p", { class: "note" }, "The range and the verdict are for all samples with both items, not only for this set."),
     made.element,
   ];
 }

@@ -1,4 +1,5 @@
-// The position of each item along the progression, with the band that holds 90% of the draws.
+// The arrival time, or the position in the order, of each item, with the interval of 90% of the
+// sequences.
 
 import { scaleLinear } from "d3-scale";
 
@@ -15,13 +16,13 @@ export function positionsFigure(page) {
   const place = new Map(positions.items.map((item, at) => [item, at]));
   const known = page.itemsByFrequency.filter((item) => place.has(item) && positions.position[place.get(item)]);
   const state = { what: "time", items: Math.min(known.length, 25) };
-  const made = figure("positions", "The position of each item", {
+  const made = figure("positions", "When each item arrives", {
     controls: [
-      choice("show", [["time", "time of arrival"], ["position", "place in the order"]], "time", (x) => update({ what: x })),
+      choice("show", [["time", "time of arrival"], ["position", "position in the order"]], "time", (x) => update({ what: x })),
       known.length > 2 ? slider("items", { min: 2, max: Math.min(known.length, 200), value: state.items, show: (x) => `${x} most frequent` }, (x) => update({ items: x })) : null,
     ].filter(Boolean),
     hint: "\u00a0",
-    note: `The dot is the median. The thick line contains half, and the thin line 90%, of the sequences with the item, out of ${integer(positions.draws)} sequences drawn from the model. Items that are mostly seen in late samples also have more items before them.`,
+    note: `${integer(positions.draws)} sequences of items were simulated from the model. For each item, the figure shows the sequences that contain the item: the dot is the median, the thick line contains half of them, and the thin line contains 90%. Items that are mostly seen in late samples have late positions, partly because late samples have more items.`,
   });
   let width = 800;
   function draw() {
@@ -69,10 +70,9 @@ function drawPositions(made, rows, width, what, page) {
   });
   function say(item, at) {
     const share = data.frequency ? `; in ${percent(data.frequency[item])} of samples` : "";
-    const unit = what === "position" ? "place" : "time";
-    replace(made.status, page.name(item), `: ${unit} ${number(at[2], 2)} (median), 90% between ${number(at[0], 2)} and ${number(at[4], 2)}${share}`);
+    replace(made.status, page.name(item), `: ${what} ${number(at[2], 2)} (median), 90% between ${number(at[0], 2)} and ${number(at[4], 2)}${share}`);
   }
   roving(marks);
-  const title = what === "position" ? "place in the order (1 is first)" : "time of arrival";
+  const title = what === "position" ? "position in the order (1 is first)" : "time of arrival";
   replace(made.body, drawing(width, height, axisBelow(x, rows.length * ROW + 6, { title, grid: rows.length * ROW + 4 }), marks));
 }

@@ -1,5 +1,5 @@
-// (d) The progression of the cohort: the tree of orders, the most common paths, and the position of
-// each item with its band.
+// (d) The progression of the cohort: the tree of orders, the most common paths, and when each item
+// arrives.
 
 import { h } from "../core/dom.js";
 import { counted } from "../core/text.js";
@@ -22,17 +22,17 @@ export const progression = {
         h(
           "p",
           { class: "lead" },
-          "Each sample contributes the order in which its items most probably came, given the model. ",
+          "The figures use, for each sample, the order in which its items most probably arrived, according to the model. ",
           left
-            ? `Shown are ${known} of ${counted(orders.length, "sample")}; the others have missing cells, or too many items for an exact order.`
+            ? `They show ${known} of ${counted(orders.length, "sample")}. The other samples have missing cells, or too many items to compute their orders exactly.`
             : "",
         ),
         h(
           "p",
           { class: "note" },
           data.isPosterior
-            ? "Each sample contributes its most likely order under one of the models that were drawn from the posterior, not under the same model for all samples. If the data cannot tell an order, both directions appear."
-            : "These are the most likely orders of one model. If the data cannot tell, the opposite order may be equally plausible: see the first section.",
+            ? "The order of each sample is its most likely order under one of the models that were drawn from the posterior. Different samples use different models. So if the data cannot tell the order of two items, both orders appear."
+            : "All orders are those of one model. If the data cannot tell the order of two items, the opposite order may be equally plausible: see the first section.",
         ),
       );
       if (known) root.append(treeFigure(page), pathsFigure(page));

@@ -1,4 +1,4 @@
-// Survival of early and late samples: Kaplan-Meier curves, as in the static figure plot_survival.
+// The survival of early and late samples as Kaplan-Meier curves, as in the figure of plot_survival.
 
 import { scaleLinear } from "d3-scale";
 
@@ -25,7 +25,7 @@ function bandPath({ time, low, high }, x, y) {
   return `${stepPath(time, high, x, y)}${back.join("")}V${y(low[0]).toFixed(1)}Z`;
 }
 
-/** Return the value of a step function from time t on. */
+/** Return the value of a step function just after time t. */
 function valueAt({ time, survival }, t) {
   let at = 0;
   while (at + 1 < time.length && time[at + 1] <= t) at += 1;
@@ -45,8 +45,8 @@ export function survivalPart(page) {
   const what = ENDPOINTS[found.endpoint] ?? "survival";
   const made = figure("survival", `Survival of early and late samples (${what})`, {
     note:
-      "Kaplan-Meier curves with 95% bands; a tick marks the last time at which a patient without the event was seen. " +
-      "Samples are split in half by their mean pseudo-time. The numbers below the axis are the numbers of samples still under observation.",
+      "Kaplan-Meier curves with 95% bands. For a patient who did not have the event, a tick marks the time at which the patient was last seen. " +
+      "The samples are split into an earlier and a later half by their mean pseudo-time. The numbers below the axis are the numbers of samples that are still under observation.",
   });
   const draw = (width) => {
     const last = Math.max(...found.groups.map(({ time }) => time[time.length - 1]), 1e-9);
@@ -115,5 +115,5 @@ function summary(found) {
         ? ` The difference is larger than expected by chance (log-rank test: ${said(p)}).`
         : ` The data do not show a difference (log-rank test: ${said(p)}).`;
   const left = found.left_out ? ` ${counted(found.left_out, "sample")} without survival times ${found.left_out === 1 ? "is" : "are"} left out (${percent(found.left_out / (found.left_out + early.samples + late.samples))}).` : "";
-  return `The median survival time of early samples ${middle(early)}; of late samples it ${middle(late)}.${verdict}${left}`;
+  return `The median survival time of early samples ${middle(early)}, and that of late samples ${middle(late)}.${verdict}${left}`;
 }

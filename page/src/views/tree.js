@@ -1,4 +1,4 @@
-// The tree of the most likely orders of the samples, radial (as Schill et al. drew it) or straight.
+// The tree of the most likely orders of the samples, as a circle (as in Schill et al.) or straight.
 
 import { hierarchy, tree } from "d3-hierarchy";
 
@@ -12,7 +12,7 @@ import { buildTree, leastFor } from "../maths/tree.js";
 const NODES = 72;
 const LETTERS = 11;
 
-/** Return a map from the first items of the list to their colours; other items have no own colour. */
+/** Return a map from the first items of the list to their colours. The other items have no colour. */
 export function itemColours(items) {
   const { series } = palette();
   return new Map(items.slice(0, series.length).map((item, place) => [item, series[place]]));
@@ -37,7 +37,7 @@ export function treeFigure(page) {
   const made = figure("order-tree", "The order tree of the cohort", {
     controls,
     hint: "Point at a branch, or use the arrow keys, to read its order and number of samples.",
-    note: "From the centre outwards, each step adds an item; the width of a branch is the number of samples that take it. A ring marks the end of the orders of some samples. Labels that would cover other labels are left out: point at the branch to read them.",
+    note: "Each step from the centre outwards adds an item. The wider a branch, the more samples have this order. A ring means that the orders of some samples end there. Labels that would cover other labels are left out; point at a branch to read its label.",
   });
   let width = 800;
   function draw() {
@@ -119,7 +119,7 @@ function straight(root, width, data) {
 
 const f = (x) => x.toFixed(1);
 
-/** Return the nodes whose labels are drawn: of two that overlap, the one with more samples. */
+/** Return the nodes whose labels are drawn: of two overlapping labels, that of the larger node. */
 function room(art, nodes, data) {
   const kept = new Set();
   const taken = [];
@@ -155,7 +155,7 @@ function drawTree(made, art, colours, page) {
   const thickness = (node) => Math.max(0.8, 26 * Math.pow(node.data.count / total, 0.75));
   const nodes = art.levels.descendants().slice(1);
   if (!nodes.length) {
-    replace(made.body, h("p", {}, "No branch has that many samples."));
+    replace(made.body, h("p", {}, "No branch has so many samples."));
     return;
   }
   const written = room(art, nodes, data);

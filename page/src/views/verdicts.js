@@ -10,25 +10,25 @@ const CLEAR = 2; // nats
 const SAY = { yes: "yes", suggests: "perhaps", no: "no", untrusted: "not trusted", unchecked: "not checked" };
 const MEANING = {
   none:
-    "Certainty was not computed. The probabilities below are those of one model; other models may " +
+    "Certainty was not computed. The probabilities below are those of one model. Other models may " +
     "explain the data equally well with another order.",
   evidence:
-    "The evidence is how much better this order fits the data than the opposite order, in nats. " +
-    "Below about 2 nats the data cannot tell, even if the model seems certain.",
+    "The evidence says how much better this order fits the data than the opposite order, in nats. " +
+    "If it is below about 2 nats, the data cannot tell the order, even if the model seems certain.",
   range:
-    "A model can be sure of an order that the data do not determine. So the fit also looked for " +
+    "A model can seem certain of an order that the data do not determine. So the fit also looked for " +
     "other models that explain the data almost equally well (within 2 nats of the best one). " +
-    "\u201cThe data allow\u201d is the range of the probability over all of them: if it includes 0.5, the data " +
+    "\u201cThe data allow\u201d is the range of the probability over all these models. If it includes 0.5, the data " +
     "cannot tell which item came first.",
   posterior:
-    "Many models explain the data. The probability is the average over all of them, weighted by how plausible " +
-    "each model is; 90% of the models lie in the interval. The data can tell an order if the probability " +
-    "that the item usually comes first is at least 0.95. From 0.8 on, the data suggest the order.",
+    "Many models explain the data. The probability is the average over all these models, weighted by how plausible " +
+    "each model is. The probabilities of 90% of the models lie in the interval. The data can tell an order if the probability " +
+    "that the item usually comes first is at least 0.95. If it is at least 0.8, the data suggest the order.",
 };
 const PLAIN = /^[\w().:+-]+$/;
 const EVIDENCE = {
-  posterior: "Evidence: the logarithm of the odds that the first item usually comes first (3 means odds of 20 to 1).",
-  other: "Evidence: how much better this order fits the data than the opposite order, in nats. Below 0 the opposite order fits better; above 2 the evidence is clear.",
+  posterior: "Evidence: the logarithm of the odds that the first item usually comes first. An evidence of 3 means odds of 20 to 1.",
+  other: "Evidence: how much better this order fits the data than the opposite order, in nats. If it is below 0, the opposite order fits better. If it is above 2, the evidence is clear.",
 };
 
 /** Draw a probability and its range on a line from 0 to 1. */
@@ -94,7 +94,7 @@ function answer(data, a, b, name) {
   const [first, second] = [name(row.first), name(row.second)];
   const verdict = {
     yes: ["Yes, the data can tell: ", first, " came before ", second, "."],
-    suggests: ["The data suggest that ", first, " came before ", second, ", but do not show it."],
+    suggests: ["The data suggest that ", first, " came before ", second, ", but this is not certain."],
     no: ["No, the data cannot tell which of the two came first."],
     untrusted: ["Not trusted: the model does not describe the data, so its orders can be wrong."],
     unchecked: ["Not known: whether the data can tell was not checked for this pair."],
@@ -102,9 +102,9 @@ function answer(data, a, b, name) {
   const parts = [h("strong", { class: `verdict ${row.verdict}` }, verdict), " "];
   const average = data.verdicts.kind === "posterior";
   parts.push(
-    average ? "Averaged over all models that explain the data, " : "The model says that ",
+    average ? "Averaged over all models that explain the data, " : "According to the model, ",
     name(row.first), " came first with probability ", h("strong", {}, probability(row.probability)),
-    row.low === null ? ". " : average ? "; 90% of the models lie between " : "; in other models that explain the data almost as well it is ",
+    row.low === null ? ". " : average ? ". In 90% of the models, this probability is between " : ". In other models that explain the data almost as well, this probability is ",
     row.low === null ? "" : [h("strong", {}, `${probability(row.low)} ${average ? "and" : "to"} ${probability(row.high)}`), ". "],
   ); // prettier-ignore
   if (row.usuallyFirst !== null) parts.push("The probability that it usually comes first is ", h("strong", {}, probability(row.usuallyFirst)), ". ");
@@ -115,7 +115,7 @@ function answer(data, a, b, name) {
     const agrees = row.baseline === row.first;
     parts.push(
       "A simple check without a model: samples with ", name(row.baseline),
-      " have fewer items on average, so it may have come first; this ", agrees ? "agrees." : "points the other way.",
+      " have fewer items on average, so this item may have come first. This check ", agrees ? "agrees with the model." : "points the other way.",
     ); // prettier-ignore
   }
   if (row.verdict === "unchecked") parts.push(advice(data, row));
@@ -125,13 +125,13 @@ function answer(data, a, b, name) {
 /** Return what evidence in nats means, in words. */
 function weight(evidence) {
   if (Math.abs(evidence) < 0.5) return ", so both orders fit about equally well";
-  return evidence < 0 ? ", so without the penalty of the fit the opposite order fits better" : ` (above ${CLEAR} is clear)`;
+  return evidence < 0 ? ", so without the penalty of the fit the opposite order fits better" : ` (above ${CLEAR} nats, the evidence is clear)`;
 }
 
 /** Return the commands that check a pair, if the report has them. */
 function advice(data, row) {
   const { command, kind } = data.verdicts;
-  if (!command || kind === "none") return ""; // without any check, the commands are below the question
+  if (!command || kind === "none") return ""; // if no pair was checked, the page shows the commands elsewhere
   const [check, again] = command.split("\n");
   const labels = [data.labels[row.first], data.labels[row.second]];
   // Other labels might need quotes, which depend on the shell.
@@ -155,7 +155,7 @@ export const verdicts = {
         h(
           "div",
           { class: "callout", role: "note" },
-          h("p", {}, h("strong", {}, "To find out whether the data can tell"), ", run these commands (in the directory that contains the folder and the data) and open the report again:"),
+          h("p", {}, h("strong", {}, "To find out whether the data can tell"), ", run these commands in the directory that contains the folder of the run and the data. Then open the report again:"),
           h("pre", {}, h("code", {}, known.command)),
         ),
       );
@@ -178,7 +178,7 @@ function summary(known) {
   const misfit = doubtful ? ` For the other ${counted(doubtful, "order")} the evidence is clear, but the model does not describe the data, so ${doubtful === 1 ? "this order is" : "these orders are"} not trusted.` : "";
   const told = `Of ${counted(yes + maybe + no + doubtful, "order")}${known.kind === "posterior" ? "" : " that were checked"}, ${parts.join(parts.length > 2 ? ", " : " ")}.${misfit}`;
   if (!left) return told;
-  return `${told} The fit checks the pairs with the strongest interactions first, as far as its time allows. The other ${counted(left, "order")} of the table ${left === 1 ? "was" : "were"} not checked, and other models may disagree. To check a pair, choose it above: the answer shows the commands. The command sequela posterior answers for all pairs.`;
+  return `${told} The fit checks the pairs with the strongest interactions first, as far as its time allows. The other ${counted(left, "order")} of the table ${left === 1 ? "was" : "were"} not checked, and other models may disagree. To check a pair, choose it above: the answer shows the commands. The command sequela posterior computes the certainty of all pairs.`;
 }
 
 /** Make the question with two choices, and its answer. */
@@ -238,7 +238,7 @@ function orderTable(page) {
     has("samples")
       ? { title: "samples with both", value: (row) => row.samples, show: (row) => (row.samples === null ? "\u2013" : integer(row.samples)) }
       : has("observed")
-        ? { title: "seen together", value: (row) => row.observed, show: (row) => (row.observed === null ? "\u2013" : percent(row.observed)) }
+        ? { title: "share with both", value: (row) => row.observed, show: (row) => (row.observed === null ? "\u2013" : percent(row.observed)) }
         : null,
     has("effective") ? { title: "effective draws", value: (row) => row.effective, show: (row) => integer(row.effective) } : null,
     has("rHat") ? { title: "R\u2011hat", csv: [["R-hat", (row) => row.rHat]], value: (row) => row.rHat, show: (row) => h("span", { class: row.rHat > 1.01 ? "verdict no" : "" }, row.rHat.toFixed(3)) } : null,
@@ -263,7 +263,7 @@ function orderTable(page) {
     controls: [h("span", { class: "control" }, h("label", { for: id }, "with"), select), which],
     rowClass: (row) => `is-${row.verdict}`,
     divider: (row, before) =>
-      row.verdict === "unchecked" && before && before.verdict !== "unchecked" ? "Not checked: these are guesses of one model, and other models may disagree" : null,
+      row.verdict === "unchecked" && before && before.verdict !== "unchecked" ? "Not checked: these are guesses of one model, and other models may give the opposite order" : null,
   });
   const update = () => {
     const item = Number(select.value);
@@ -273,11 +273,11 @@ function orderTable(page) {
   select.addEventListener("change", update);
   const notes = [];
   if (has("evidence")) notes.push(EVIDENCE[known.kind] ?? EVIDENCE.other);
-  if (has("rHat")) notes.push("If R-hat is above 1.01, or if there are few effective draws, the chains do not agree about this pair yet. Then draw more models.");
+  if (has("rHat")) notes.push("If R-hat is above 1.01, or if there are few effective draws, the chains do not agree about this pair yet. Then continue the run, to draw more models.");
   if (has("baseline")) {
     notes.push(
       "Simple check: samples with the earlier item should have fewer items on average. This check ignores " +
-        "all interactions, so it is not evidence on its own.",
+        "all interactions, so it alone is not evidence for an order.",
     );
   }
   return h("div", {}, made.element, notes.map((text) => h("p", { class: "note" }, text)));

@@ -1,9 +1,10 @@
 """Reproduce every figure and table of the paper, with one command each.
 
 Gotovos, Burkholz, Quackenbush and Jegelka, "Scaling up Continuous-Time Markov Chains Helps Resolve
-Underspecification" (2021). An experiment is a module with a task that does one repeat, and four
-functions: the cases to run, the tables of their results, the figure, and the verdict on the claim
-of the paper. Figure and verdict use only the tables, so that both can be made again from the files.
+Underspecification" (2021). The module of an experiment has a task, which does one repeat, and four
+functions. These return the cases to run, the tables of their results, the figure, and the verdict
+on the claim of the paper. Figure and verdict are made from the tables alone, so that both can be
+made again from the files.
 
 Attributes are loaded when they are first used, so that ``sequela --help`` stays fast.
 """

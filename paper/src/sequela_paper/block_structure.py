@@ -1,7 +1,8 @@
 """Figure 11 (appendix G): of many items only a small block interacts; the others are clocks.
 
-Items are sorted by frequency. The share of all interaction (the sum of absolute effects) among the
-first b items is compared with the share for a random order of the items.
+The total interaction is the sum of the absolute effects over all interactions. Items are sorted by
+frequency, and the share of the total interaction that is among the first b items is computed. For
+comparison, this share is also computed for items that are sorted at random.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ __all__ = ["EXPERIMENTS", "shares_within", "task"]
 
 PENALTY = 0.01
 _ORDERS = 1000
-_MOST = 0.9  # the block contains this share of all interaction
-_ZOOMED = 60  # with more items, the first ones are shown again in a larger picture
+_MOST = 0.9  # the block contains this share of the total interaction
+_ZOOMED = 60  # if there are more items, the first ones are shown again in a larger picture
 _SHOWN = 35
 
 
 def task(*, folder: str, n: int, seed: int) -> dict[str, Any]:
-    """Learn a model of the n most frequent items, and measure how much interaction a block has.
+    """Learn a model of the n most frequent items, and compute the interaction among the first b.
 
     Parameters
     ----------
@@ -43,13 +44,13 @@ def task(*, folder: str, n: int, seed: int) -> dict[str, Any]:
     n : int
         Number of items.
     seed : int
-        Seed of sampled sets and random orders.
+        Seed of sampled sets and of random permutations of the items.
 
     Returns
     -------
     dict
-        Diagonal and interactions of theta, how the fit ended, and the share of all interaction
-        among the first b items, by frequency and in random orders.
+        Diagonal and interactions of theta, how the fit ended, and the share of the total
+        interaction among the first b items, with items sorted by frequency and at random.
     """
     data = glioblastoma(folder).most_frequent(n)
     with warnings.catch_warnings():
@@ -83,7 +84,7 @@ def task(*, folder: str, n: int, seed: int) -> dict[str, Any]:
 
 
 def shares_within(sizes: NDArray[np.float64], order: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return for b = 1, ..., n the share of all interaction among the first b items of `order`.
+    """Return for b = 1, ..., n the share of the interaction among the first b items of `order`.
 
     Examples
     --------
@@ -102,7 +103,7 @@ def shares_within(sizes: NDArray[np.float64], order: NDArray[np.int64]) -> NDArr
 
 
 def _block(shares: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the smallest b with 90% of the interaction, for each row."""
+    """Return, for each row of shares, the smallest b whose share is at least 90%."""
     found: NDArray[np.int64] = np.argmax(np.atleast_2d(shares) >= _MOST, axis=1) + 1
     return found
 
@@ -113,7 +114,7 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
 
 
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001
-    """Return tables of the interactions, the items, the shares among the first b, and the fit."""
+    """Return tables of the interactions, the items, the shares of the first b, and the fit."""
     one: Any = results.iloc[0]
     items = np.array(one["items"], dtype=object)
     n = items.size
@@ -156,7 +157,7 @@ def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001
 
 
 def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
-    """Draw theta with items by frequency, and the share of interaction among the first b."""
+    """Draw theta with items sorted by frequency, and the share of interaction among the first b."""
     items, curve = tables["fig11_items"], tables["fig11_curve"]
     figure, axes = panels(1, 2, width=5.0, height=4.3)
     _draw_theta(axes[0, 0], tables["fig11"], len(items))
@@ -176,7 +177,7 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
     ax.set_xlim(0.0, len(items))
     ax.set_ylim(0.0, 1.02)
     finish(ax, x="first b items", y="share of all interaction among them", legend=False)
-    # There is no room for the legend inside the axes.
+    # Inside the axes, the legend would cover the curves.
     ax.legend(fontsize=SMALL, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
 
@@ -192,7 +193,8 @@ def _draw_theta(ax: Any, table: pd.DataFrame, n: int) -> None:
     }  # fmt: skip
     image = ax.imshow(effects, **look)
     if n > _ZOOMED:
-        # Cells of a large matrix are too small, so show the block again in the empty half.
+        # The cells of a large matrix are too small to see. So the block is shown again, larger, in
+        # the empty part of the matrix.
         closer = ax.inset_axes((0.53, 0.49, 0.46, 0.46))
         closer.imshow(effects, **look)
         closer.set_xlim(0.5, _SHOWN + 0.5)
@@ -240,13 +242,15 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         "objective": float(fit["objective"].iloc[0]),
     }
     text = (
-        f"The {block} most frequent of {n} items have {_MOST:.0%} of the interaction (the sum of "
-        f"the {len(table)} absolute effects) among them, and the first {at + 1} have "
-        f"{share[at]:.0%}. If the items are in random order, {numbers['random_median_block']} "
-        f"items are needed for {_MOST:.0%} (median; at least {smallest} in {_ORDERS} random "
-        f"orders), and the first {at + 1} have {numbers['random_share_first_20']:.1%} on average. "
-        f"{silent} items ({silent / n:.0%}) have no interactions. {int(behind.sum())} effects are "
-        "between two items outside the block."
+        "The total interaction is the sum of the absolute effects over all "
+        f"{len(table)} interactions. The {block} most frequent of {n} items have {_MOST:.0%} of it "
+        f"among them, and the {at + 1} most frequent have {share[at]:.0%}. If the items are sorted "
+        f"at random instead of by frequency, the first {numbers['random_median_block']} items are "
+        f"needed to reach {_MOST:.0%} (median of {_ORDERS} random permutations; the smallest "
+        f"number was {smallest}), and the first {at + 1} items have "
+        f"{numbers['random_share_first_20']:.1%} on average. {silent} items ({silent / n:.0%}) "
+        f"have no interactions. {int(behind.sum())} interactions are between two items outside the "
+        "block."
     )
     return Verdict(bool(block < n / 2 and block < smallest), text, numbers)
 
@@ -264,9 +268,9 @@ EXPERIMENTS = {
         draw=draw,
         judge=judge,
         data=GLIOBLASTOMA,
-        differs="The paper shows a picture, and we measure the size of the block. Rare items have "
-        "no interactions partly because of the penalty. The gradient of an effect of a rare item "
-        "is at most about the frequency of the item. For the last items, this frequency is only "
-        "a little above lambda.",
+        differs="The paper shows theta in a figure. We also measure the size of the block. Rare "
+        "items have no interactions partly because of the penalty (lambda): the gradient of an "
+        "effect of a rare item is at most about the frequency of the item. For the rarest items, "
+        "this frequency is only a little above lambda.",
     )
 }

@@ -1,8 +1,8 @@
 """Figures 6 to 8: clock items with different rates, or in pairs, still show the time (appendix C).
 
-Samples are drawn with `simulate`. Their posteriors are exact up to a quadrature rule: given the
-time, the items (or the pairs of items) are independent, and each is a chain of two (or four)
-states with known probabilities.
+Samples are drawn with `simulate`. The posteriors of their times are computed by a quadrature rule
+and are otherwise exact: given the time, the items (or the pairs of items) are independent, and
+each of them is a Markov chain of two (or four) states whose probabilities are known.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPERIMENTS", "adjusted_theta", "pair_log_probabilities", "task", "time_variances"]
 
-# The numbers of items in the paper, and two larger numbers, at which the variance falls as 1/m.
+# The numbers of items in the paper, and two larger numbers. Between these two, the variance
+# decreases as 1/m.
 _SIZES = (5, 10, 20, 50, 100)
 _BEYOND = (300, 1000)
 _SAMPLES = 1000
@@ -50,19 +51,20 @@ _BATCHES = 20  # number of random diagonals that are drawn
 
 
 def adjusted_theta(gamma: float, theta: float = _THETA) -> float:
-    """Return the diagonal of a pair with interaction `gamma` that keeps each item's frequency.
+    """Return the diagonal at which an item in a pair is as frequent as a single item.
 
-    A single item with diagonal `theta` is observed with probability w / (1 + w), w = exp(theta).
+    The items of the pair act on each other with the effect `gamma`. A single item with diagonal
+    `theta` is observed with probability w / (1 + w), where w = exp(theta).
     """
     aim = 1.0 / (1.0 + math.exp(-theta))
-    # With infinite attraction both items come together, at rate 2 exp(x). With infinite repulsion
-    # only one item comes. The solutions for both limits are well within the bracket.
+    # With infinite attraction both items arrive together, at rate 2 exp(x). With infinite repulsion
+    # only one item arrives. The solutions for both limits are well inside the interval of `brentq`.
     found = brentq(lambda x: _pair_frequency(x, gamma) - aim, theta - 5.0, theta + 5.0, xtol=1e-14)
     return float(found)
 
 
 def _pair_frequency(diagonal: float, gamma: float) -> float:
-    """Return the frequency of each of two items that act on one another with gamma, eq. (6)."""
+    """Return the frequency of each of two items with the effect gamma on each other, eq. (6)."""
     first, second = math.exp(diagonal), math.exp(diagonal + gamma)
     one = first / (1.0 + 2.0 * first)  # the probability that this item comes first
     return one + one * second / (1.0 + second)
@@ -71,10 +73,10 @@ def _pair_frequency(diagonal: float, gamma: float) -> float:
 def pair_log_probabilities(
     diagonal: float, gamma: float, times: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the log-probabilities of a pair at given times: none, only this item, and both.
+    """Return log-probabilities at given times: no item of a pair, only one given item, both.
 
-    The first item comes at rate 2a, where a = exp(diagonal). The other item then comes at rate
-    b = a exp(gamma). Here "this" is one given item of the pair::
+    The first of the two items arrives at rate 2a, where a = exp(diagonal). The other item then
+    arrives at rate b = a exp(gamma). In the formulas, "this" is one given item of the pair::
 
         p(none)         = exp(-2 a t)
         p(only this)    = a (exp(-2 a t) - exp(-b t)) / (b - 2 a)
@@ -90,7 +92,8 @@ def pair_log_probabilities(
     total, second = 2.0 * math.exp(diagonal), math.exp(diagonal + gamma)
     slow, gap = min(total, second), abs(second - total)
     log_one = diagonal - slow * times + np.log(-np.expm1(-gap * times) / gap)
-    # With expm1 both terms are small if the probability is small, so no digits are lost.
+    # With expm1, both terms of the difference are small if the probability is small. So no digits
+    # are lost.
     both = (total * np.expm1(-second * times) - second * np.expm1(-total * times)) / (
         second - total
     )
@@ -104,12 +107,12 @@ def time_variances(log_likelihood: NDArray[np.float64], nodes: int = _NODES) -> 
     mass = np.exp(log_joint - log_joint.max(axis=1, keepdims=True))
     mass /= mass.sum(axis=1, keepdims=True)
     mean = mass @ times
-    # Sum squares around the mean, because a difference of moments would lose digits.
+    # Sum the squared distances from the mean: a difference of two moments would lose digits.
     found: NDArray[np.float64] = (mass * (times - mean[:, None]) ** 2).sum(axis=1)
     return found
 
 
-# --- One setting and one m ------------------------------------------------------------------------
+# --- The task: one setting and one number of items ------------------------------------------------
 
 
 def task(*, seed: int, setting: str, gamma: float | None, m: int, samples: int) -> dict[str, Any]:
@@ -128,7 +131,7 @@ def task(*, seed: int, setting: str, gamma: float | None, m: int, samples: int) 
             "frequency": [float(frequency.min()), float(frequency.max())],
         }
     diagonal = _DIAGONALS[setting]
-    # Draw several random diagonals, because m = 5 rates could be all high or all low.
+    # Draw several random diagonals: in a single one, all of m = 5 rates could be high, or all low.
     batches = _BATCHES if diagonal is None else 1
     rng = np.random.default_rng(seed)
     found = []
@@ -181,7 +184,7 @@ def _pairs_log_likelihood(
 
 
 def _line_cases(settings: Settings, lines: Mapping[str, float | None]) -> list[dict[str, Any]]:
-    """Return the cases of the given lines; they take seconds, so there is no quick version."""
+    """Return the cases of the lines of a figure; they are fast, so a quick run has them all."""
     del settings
     return [
         {"setting": name, "gamma": gamma, "m": m, "samples": _SAMPLES}
@@ -254,13 +257,16 @@ def _point(table: pd.DataFrame, setting: str, m: int) -> tuple[float, float]:
 
 
 def _log_ratio(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, float]:
-    """Return the log of a ratio of variances and its standard error."""
+    """Return the logarithm of the ratio of two variances, and the standard error of it."""
     error = math.hypot(one[1] / one[0], two[1] / two[0])
     return math.log(one[0] / two[0]), error
 
 
 def _slopes(table: pd.DataFrame, low: int, high: int) -> dict[str, tuple[float, float]]:
-    """Return each line's slope of log variance against log m, from m = low to high, with errors."""
+    """Return the slope of log variance against log m from m = low to high, for each line.
+
+    The second number of each entry is the standard error of the slope.
+    """
     steps = math.log(high / low)
     found = {}
     for name in table["setting"].unique():
@@ -270,13 +276,16 @@ def _slopes(table: pd.DataFrame, low: int, high: int) -> dict[str, tuple[float, 
 
 
 def _is_one_over(slopes: Mapping[str, tuple[float, float]]) -> bool:
-    """Return whether all slopes are -1 within 0.1 + 3 standard errors, which must be below 0.5."""
+    """Return whether every slope differs from -1 by less than 0.1 + 3 standard errors.
+
+    This limit must itself be below 0.5.
+    """
     return all(abs(slope + 1.0) < 0.1 + 3.0 * error < 0.5 for slope, error in slopes.values())
 
 
 def _range(slopes: Mapping[str, tuple[float, float]]) -> str:
     values = [slope for slope, _ in slopes.values()]
-    return f"{min(values):.2f} to {max(values):.2f}"
+    return f"between {min(values):.2f} and {max(values):.2f}"
 
 
 def _judge_diagonal(tables: Mapping[str, pd.DataFrame]) -> Verdict:
@@ -292,13 +301,14 @@ def _judge_diagonal(tables: Mapping[str, pd.DataFrame]) -> Verdict:
     worst = max(error for _, error in beyond.values())
     reached = _is_one_over(beyond)
     text = (
-        f"The slope of log variance against log m is {_range(beyond)} from m = {_BEYOND[0]} to "
-        f"{_BEYOND[1]} (standard errors up to {worst:.2f}), so the variance "
-        f"{'decreases' if reached else 'does not decrease'} as 1/m. From m = 50 to 100, the end "
-        f"of the range in the paper, the slope is {_range(within)} (standard errors up to "
-        f"{max(error for _, error in within.values()):.2f}). At m = 100 the variance times m is "
+        f"From m = {_BEYOND[0]} to m = {_BEYOND[1]}, the slope of log variance against log m is "
+        f"{_range(beyond)} for the four choices of theta (standard errors at most {worst:.2f}). So "
+        f"the variance {'decreases' if reached else 'does not decrease'} as 1/m. From m = 50 to "
+        f"m = 100, the largest numbers of items in the paper, the slope is {_range(within)} "
+        f"(standard errors at most {max(error for _, error in within.values()):.2f}). At m = 100, "
+        "m times the variance is "
         + ", ".join(f"{value:.1f} ({name})" for name, value in scaled.items())
-        + ". The variance for items of different rates (theta in [-3, -1]) lies "
+        + ". For items of different rates (theta in [-3, -1]), the variance is "
         f"{'between' if between else 'not always between'} the variances for theta = -3 and "
         "theta = -1."
     )
@@ -320,16 +330,15 @@ def _judge_attractive(tables: Mapping[str, pd.DataFrame]) -> Verdict:
     grows = effects[4.0][0] > 3.0 * effects[4.0][1]
     halved = abs(same) < 0.1 + 2.0 * error < 0.4
     text = (
-        f"The variance at gamma = 12, m = 100 is {math.exp(same):.2f} ± "
+        f"The variance for gamma = 12 and m = 100 is {math.exp(same):.2f} ± "
         f"{math.exp(same) * error:.2f} times that of 50 independent items. On average over "
         "m = 20, 50 and 100, attraction multiplies the variance by "
         + ", ".join(
             f"{math.exp(x):.2f} ± {math.exp(x) * e:.2f} (gamma = {gamma:g})"
             for gamma, (x, e) in effects.items()
         )
-        + f". The slope of log variance against log m is {_range(beyond)} from m = {_BEYOND[0]} "
-        f"to {_BEYOND[1]}. The frequency of every item is the same as for theta = -2 (largest "
-        f"difference {_frequency_error(table):.1g})."
+        + f". From m = {_BEYOND[0]} to m = {_BEYOND[1]}, the slope of log variance against log m "
+        f"is {_range(beyond)}. {_frequency_text(table)}"
     )
     numbers = {
         "ratio_12_100_to_0_50": [math.exp(same), math.exp(same) * error],
@@ -365,10 +374,9 @@ def _judge_repulsive(tables: Mapping[str, pd.DataFrame]) -> Verdict:
             if gamma < 0.0
         )
         + f", and attraction with gamma = {_ATTRACTIVE[-1]:g} multiplies it by "
-        f"{math.exp(attraction):.2f} ± {math.exp(attraction) * attraction_error:.2f}. The slope "
-        f"of log variance against log m is {_range(beyond)} from m = {_BEYOND[0]} to "
-        f"{_BEYOND[1]}. The frequency of every item is the same as for theta = -2 (largest "
-        f"difference {_frequency_error(table):.1g})."
+        f"{math.exp(attraction):.2f} ± {math.exp(attraction) * attraction_error:.2f}. From "
+        f"m = {_BEYOND[0]} to m = {_BEYOND[1]}, the slope of log variance against log m is "
+        f"{_range(beyond)}. {_frequency_text(table)}"
     )
     numbers = {
         "effect": {f"{gamma:g}": math.exp(x) for gamma, (x, _) in effects.items()},
@@ -380,7 +388,10 @@ def _judge_repulsive(tables: Mapping[str, pd.DataFrame]) -> Verdict:
 
 
 def _effect(table: pd.DataFrame, setting: str, base: str) -> tuple[float, float]:
-    """Return the mean log ratio of two lines over m = 20, 50, 100, and its standard error."""
+    """Return the logarithm of the ratio of two lines and its standard error.
+
+    The logarithm is averaged over m = 20, 50 and 100.
+    """
     found = [_log_ratio(_point(table, setting, m), _point(table, base, m)) for m in (20, 50, 100)]
     logs, errors = np.array(found).T
     return float(logs.mean()), float(np.sqrt((errors**2).sum()) / errors.size)
@@ -392,11 +403,18 @@ def _frequency_error(table: pd.DataFrame) -> float:
     return float((table[["least_frequency", "most_frequency"]] - aim).abs().to_numpy().max())
 
 
+def _frequency_text(table: pd.DataFrame) -> str:
+    return (
+        "The base rates of each pair are chosen so that every item keeps the frequency of a single "
+        f"item with theta = {_THETA:g} (largest difference {_frequency_error(table):.1g})."
+    )
+
+
 _BEYOND_TEXT = (
-    f"The paper has m up to {_SIZES[-1]}. We add m = {_BEYOND[0]} and {_BEYOND[1]}, because the "
-    "variance does not yet decrease as fast as 1/m in the range of the paper."
+    f"The paper has m up to {_SIZES[-1]}. We add m = {_BEYOND[0]} and {_BEYOND[1]}, because for "
+    "the numbers of items in the paper the variance does not yet decrease as fast as 1/m."
 )
-_ODD_TEXT = " If m = 5, the last item has no partner and has theta = -2."
+_ODD_TEXT = " For m = 5, the last item has no partner and has theta = -2."
 
 EXPERIMENTS = {
     "fig6": Experiment(
@@ -413,8 +431,8 @@ EXPERIMENTS = {
         draw=lambda tables: _draw_lines(tables["fig6"]),
         judge=_judge_diagonal,
         differs=(
-            f"{_BEYOND_TEXT} The random diagonal is drawn {_BATCHES} times, and the error bars are "
-            "computed from these draws."
+            f"{_BEYOND_TEXT} For items of different rates, the diagonal of theta is drawn "
+            f"{_BATCHES} times, and the error bars are computed from these draws."
         ),
     ),
     "fig7": Experiment(
@@ -442,6 +460,8 @@ EXPERIMENTS = {
         tables=_tables_of("fig8"),
         draw=lambda tables: _draw_lines(tables["fig8"], f"gamma = {_ATTRACTIVE[-1]:g}"),
         judge=_judge_repulsive,
-        differs=_BEYOND_TEXT + _ODD_TEXT + " One attractive line is added for comparison.",
+        differs=_BEYOND_TEXT
+        + _ODD_TEXT
+        + f" For comparison, we add the line for attraction with gamma = {_ATTRACTIVE[-1]:g}.",
     ),
 }

@@ -20,18 +20,19 @@ _SETTINGS = ("quick", "repeats", "solver", "solver_repeats", "data", "seed")
 @click.argument("name")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path),
-    help="Folder for tables, figure and records. It may contain an unfinished run of the same "
-    "experiment, which is then resumed. Default: sequela-paper/NAME, or NAME-quick.",
+    help="Folder for tables, figure and records. If it contains an unfinished run of the same "
+    "experiment, this run is continued. Default: sequela-paper/NAME, or sequela-paper/NAME-quick "
+    "with --quick.",
 )  # fmt: skip
 @click.option("--quick", is_flag=True, help="Run a smaller version, which takes a minute or two.")
 @click.option(
     "--repeats", type=click.IntRange(min=1),
-    help="Number of repetitions. Default: the number in the paper, which is 96, 24 or 20.",
+    help="Number of repetitions. Default: as in the paper (96, 24 or 20, depending on the figure).",
 )  # fmt: skip
 @click.option(
     "--solver", type=click.Choice(["ours", "adagrad", "both"]),
-    help="The solver of this package (ours), the solver of the paper (adagrad), or both. Default: "
-    "both if the claim depends on the solver.",
+    help="Which solver is run: that of sequela (ours), that of the paper (adagrad), or both. "
+    "Default: both if the claim depends on the solver.",
 )  # fmt: skip
 @click.option(
     "--solver-repeats", type=click.IntRange(min=1),
@@ -40,23 +41,25 @@ _SETTINGS = ("quick", "repeats", "solver", "solver_repeats", "data", "seed")
 )  # fmt: skip
 @click.option(
     "--data", type=click.Path(path_type=Path),
-    help="Folder that contains gbm and synthetic. Default: the environment variable SEQUELA_DATA.",
+    help="Folder of the data, with the folders gbm and synthetic. Default: the environment "
+    "variable SEQUELA_DATA.",
 )  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=2021, show_default=True)
 @click.option(
     "--collect",
     is_flag=True,
-    help="Do not run repeats; only collect the results that other jobs have recorded.",
+    help="Run no repeats; only collect the results that other jobs have recorded.",
 )
 @repeats_options
 @json_option
 def paper(name: str, output: Path | None, collect: bool, as_json: bool, **options: Any) -> None:
     """Reproduce the figure or table NAME of the paper; `sequela paper list` shows all names.
 
-    The command writes the data (CSV), the figure (SVG, PDF, PNG), and whether the claim of the
-    paper holds, with the numbers. Finished repeats are recorded: the same command resumes an
-    interrupted run. In an array of jobs, each job does its share with --index and --of; then run
-    the command once with --collect.
+    The command writes tables (CSV) and the figure (SVG, PDF, PNG), and says whether the claim of
+    the paper is confirmed, with the numbers. Finished repeats are recorded, so the same command
+    continues an interrupted run. In an array of jobs, run the command with --index and --of in each
+    job, and each job does its share of the repeats. When all jobs have ended, run the command once
+    with --collect.
     """
     chosen = {key: options.pop(key) for key in _SETTINGS}
     where = take_run_arguments(options)
@@ -133,9 +136,9 @@ def show(report: dict[str, Any]) -> None:
     console = make_console()
     if not report["finished"]:
         console.print(
-            f"{report['name']}: this share is done and recorded in {report['folder']}, but other "
-            "shares are missing. When all are done, run the same command with --collect instead of "
-            "--index and --of",
+            f"{report['name']}: the repeats of this job are done and recorded in "
+            f"{report['folder']}, but repeats of other jobs are missing. When all jobs have ended, "
+            "run the same command with --collect instead of --index and --of",
             soft_wrap=True,
         )
         return
@@ -143,7 +146,7 @@ def show(report: dict[str, Any]) -> None:
     console.print(f"{report['word']}: {report['verdict']}", soft_wrap=True)
     spent = report["spent"]
     console.print(
-        f"{spent['repeats']} repeats took {spent['work_seconds']:.0f} s of work in total; this run "
+        f"The {spent['repeats']} repeats took {spent['work_seconds']:.0f} s in total, and this run "
         f"took {spent['wall_seconds']:.0f} s. Files in {report['folder']}: "
         + ", ".join(report["files"]),
         soft_wrap=True,

@@ -1,8 +1,8 @@
 """Figure 5: the best rates of clock items for given observation times (appendix B).
 
-The constants of Theorem 1 are closed formulas. Simulations check that the bounds of the theorem
-hold: clock items are drawn at a fixed time, and the posteriors of the time are compared with this
-time.
+The constants of Theorem 1 have closed formulas. The bounds of the theorem are tested by
+simulation: the clock items of samples with a given observation time are drawn, and the posteriors
+of the time are compared with this time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HIGHEST = 1000.0  # upper end of the picture
 def task(
     *, seed: int, t: float, points: int, sizes: list[int], rates: list[float], draws: int
 ) -> dict[str, Any]:
-    """Return the curves of one time t*, its best rates, and simulations of the theorem."""
+    """Return the curves of C1 and C2 for one time t*, the best rates, and simulation results."""
     w = np.geomspace(*_RATES, points)
     C1, C2 = time_constants(w, t)
     best = {}
@@ -57,7 +57,7 @@ def task(
 
 
 def _trial(rng: np.random.Generator, w: float, t: float, m: int, draws: int) -> dict[str, Any]:
-    """Draw the number of items present at time t, and return statistics of the posteriors."""
+    """Draw numbers of items that are present at time t; compare the posteriors with Theorem 1."""
     present = rng.binomial(m, -math.expm1(-w * t), size=draws)
     counts, which = np.unique(present, return_inverse=True)
     moments = np.array([identical_items_posterior(w, m, int(k)) for k in counts])[which]
@@ -81,8 +81,8 @@ def _trial(rng: np.random.Generator, w: float, t: float, m: int, draws: int) -> 
 
 
 def _cases(settings: Settings) -> list[dict[str, Any]]:
-    # Each time has a best rate, and all four best rates are used at each time. The minimum of C2
-    # is at (2 - w t) exp(w t) = 1, that is w t = 1.84.
+    # Each time has a best rate. All four best rates are simulated at each time. C2 is smallest
+    # where (2 - w t) exp(w t) = 1, that is at w t = 1.84.
     return [
         {
             "t": t,
@@ -155,7 +155,7 @@ def _judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
     reached = last[last["enough"]]
     ratio = (reached["m_variance"] / reached["limit"]).to_numpy()
     of_bound = (reached["m_variance"] / reached["C2"]).to_numpy()
-    # For each time, the rate with the smallest variance.
+    # For each time, this is the simulated rate with the smallest variance.
     narrowest = last.loc[last.groupby("t")["m_variance"].idxmin()].sort_values("t")
     measured = narrowest["w"].tolist()
     falls_measured = bool((np.diff(measured) < 0.0).all())
@@ -171,9 +171,10 @@ def _judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         f"best of four rates decreases in the same way ({', '.join(f'{w:.2f}' for w in measured)})."
         f" Both bounds of Theorem 1 hold in {'all' if held == 1.0 else f'{held:.1%} of the'} draws "
         "in which m is large enough for the theorem. If m is smaller, they hold in as few as "
-        f"{fewer:.0%} of the draws. The bound with C2 is not tight: m times the variance is "
-        f"{of_bound.min():.2f} to {of_bound.max():.2f} times C2, and {ratio.min():.3f} to "
-        f"{ratio.max():.3f} times (exp(w t*) - 1) / w^2."
+        f"{fewer:.0%} of the draws. The bound with C2 is not tight: the ratio of m times the "
+        f"variance to C2 is between {of_bound.min():.2f} and {of_bound.max():.2f}. The ratio of m "
+        "times the variance to its limit for large m, (exp(w t*) - 1) / w^2, is between "
+        f"{ratio.min():.3f} and {ratio.max():.3f}."
     )
     numbers = {
         "best_w_C2": dict(zip(map(str, C2["t"].tolist()), C2["w"].tolist(), strict=True)),
@@ -193,8 +194,8 @@ EXPERIMENTS = {
         title="the constants of Theorem 1 against the rate of the clock items",
         where="Figure 5, appendix B",
         claim=(
-            "The later a sample was taken, the smaller is the rate of the items that tell its time "
-            "best, and the less precise is the time that they tell."
+            "The later a sample was taken, the smaller is the rate of the items that show its time "
+            "best, and the less precisely these items show the time."
         ),
         task="sequela_paper.constants:task",
         cases=_cases,
@@ -202,9 +203,9 @@ EXPERIMENTS = {
         draw=_draw,
         judge=_judge,
         differs=(
-            "In addition to the closed forms, we test the theorem with simulated items. Posterior "
-            "means and variances are those of the corrected Lemma 1 (alpha = 1/w + (1 - r) m). "
-            "The correction does not change the constants."
+            "The paper computes the constants from the closed forms. We also test the theorem with "
+            "simulated items. Posterior means and variances are those of the corrected Lemma 1 "
+            "(alpha = 1/w + (1 - r) m). The correction does not change the constants."
         ),
     )
 }

@@ -38,7 +38,7 @@ class Settings:
     data : Path or None
         The folder with the real and synthetic data.
     seed : int
-        The seed from which all random numbers are derived.
+        The seed of all random numbers.
     """
 
     quick: bool = False
@@ -61,8 +61,8 @@ class Settings:
     def repetitions(self, solver: str, full: int, quick: int, slow: tuple[int, int]) -> int:
         """Return the number of repetitions of `solver` ("ours" or "adagrad"); 0 if not chosen.
 
-        `full` and `quick` are the numbers without ``--repeats``. `slow` holds the numbers for the
-        paper's solver if both solvers run, in the full and in the quick version.
+        `full` and `quick` are the numbers for the full and the quick version, if the user does not
+        give ``--repeats``. `slow` has the two numbers for the paper's solver if both solvers run.
         """
         chosen = self.solver or "both"
         if chosen not in (solver, "both"):
@@ -77,14 +77,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the claim of the paper holds.
+    """Whether the claim of the paper is confirmed.
 
     Attributes
     ----------
     holds : bool or None
-        Whether the claim holds. None means that this run cannot tell.
+        Whether the claim is confirmed. None means that this run cannot decide it.
     text : str
-        One or two sentences with the numbers.
+        A few sentences with the numbers.
     numbers : dict
         The same numbers as values.
     """
@@ -126,7 +126,7 @@ class Experiment:
     solvers : bool
         Whether ``--solver`` has an effect.
     differs : str
-        How our method differs from the paper's, and why.
+        How our method differs from that of the paper, and why.
     """
 
     name: str

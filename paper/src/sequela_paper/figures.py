@@ -1,4 +1,4 @@
-"""Panels and curves with error bars that the figures of the paper share."""
+"""Functions that several figures of the paper use: panels, and curves with error bars."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["curve", "finish", "legend_below", "panels"]
 
 
 def panels(rows: int, columns: int, width: float = 3.3, height: float = 2.6) -> tuple[Any, Any]:
-    """Return a figure and its grid of axes; `width` and `height` of one panel are in inches."""
+    """Return a figure and its grid of axes; `width` and `height` of each panel are in inches."""
     plt = load("matplotlib.pyplot")
     figure, axes = plt.subplots(
         rows, columns, figsize=(width * columns, height * rows), layout="constrained", squeeze=False
@@ -30,7 +30,7 @@ def curve(
     place: int,
     label: str,
 ) -> None:
-    """Draw a curve with error bars, in the colour, line style and marker of number `place`.
+    """Draw a curve with error bars; `place` is the number of its colour, line style and marker.
 
     `error` is the name of a column with half the length of the error bars, or of two columns with
     their lower and upper ends.

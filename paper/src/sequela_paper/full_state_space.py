@@ -1,14 +1,15 @@
 """The exact method over all 2^n sets (Schill et al. 2019) in NumPy, for a comparison of times.
 
-With observation at rate 1 the distribution over all sets is p = (I - Q)^-1 e_0. Q is the generator.
-A column of Q is the set before an arrival: Q[x + j, x] is the rate of item j in the set x, and
-Q[x, x] is minus the sum of the rates in x. There are two ways to solve the system:
+If samples are observed at rate 1, the distribution over all sets is p = (I - Q)^-1 e_0. Q is the
+generator of the Markov chain, and each of its columns belongs to the set before an arrival:
+Q[x + j, x] is the rate of item j in the set x, and Q[x, x] is minus the sum of the rates in x.
+There are two ways to solve this linear system:
 
 - "substitution": tabulate the rates of all items in all sets, and solve the triangular system by
-  increasing set size. It needs n 2^n operations; no method over all sets can need much fewer.
+  increasing set size. This needs n 2^n operations. No method over all sets can need much fewer.
 - "sweeps": the published method. Jacobi's iteration ends after n sweeps, because the system is
-  triangular. Each sweep multiplies by n Kronecker products of n factors 2 x 2. It needs n^3 2^n
-  operations, but only the memory of a few vectors of length 2^n.
+  triangular. Each sweep multiplies by n Kronecker products of n factors, which are 2 x 2 matrices.
+  This needs n^3 2^n operations, but only the memory of a few vectors of length 2^n.
 
 The gradient needs a second solution with the transposed matrix. The penalised objective (eq. 3) is
 maximised by L-BFGS-B over the positive and the negative parts of the interactions. In these
@@ -63,7 +64,7 @@ class Learned:
 
 
 class _OutOfTimeError(Exception):
-    """Raised to stop SciPy's optimiser within an iteration, because it has no other way to stop."""
+    """Raised at the time limit, because SciPy's optimiser cannot be stopped in another way."""
 
 
 class FullStateSpace:
@@ -122,8 +123,8 @@ class FullStateSpace:
         penalty : float
             Weight of the L1 penalty.
         tol : float
-            Stop when no entry of the projected gradient is larger. In these coordinates the largest
-            entry is the KKT residual.
+            Stop when no entry of the projected gradient is larger than `tol`. In these coordinates
+            the largest entry is the KKT residual.
         time_limit : float
             Seconds after which the fit stops, with the best theta so far.
         """
@@ -169,7 +170,7 @@ class FullStateSpace:
 
     @cached_property
     def _levels(self) -> list[_Level]:
-        """Return the sets of each size, with the present and the absent items of each set."""
+        """Return the sets of each size, with the present items and the absent items of each set."""
         n = self.n
         sets = np.arange(1 << n, dtype=np.int32)
         places = np.arange(n, dtype=np.int32)
@@ -221,7 +222,10 @@ class _Substitution:
 
 
 class _Sweeps:
-    """Solve the same systems by the method of Schill et al., without a table of rates."""
+    """Solve (I - Q) x = right, or the transposed system, by the method of Schill et al.
+
+    This method needs no table of rates.
+    """
 
     def __init__(self, weights: NDArray[np.float64]) -> None:
         self.weights = weights
@@ -278,7 +282,7 @@ def _halves(x: NDArray[np.float64], j: int) -> tuple[NDArray[np.float64], NDArra
 
 
 def _sums_with_each(x: NDArray[np.float64], n: int, j: int) -> NDArray[np.float64]:
-    """Return for each item i the sum of x over the sets with i; for i = j, over all sets."""
+    """Return for each item i the sum of x over the sets with i; the sum for j is over all sets."""
     sums = np.empty(n)
     for i in reversed(range(n)):
         half = 1 << i

@@ -1,10 +1,10 @@
 """Figure 3: which of two genetic alterations came first, against the number of items (section 5.2).
 
-A model of a pair and the n - 2 most frequent other items is learned from a random start. Among
-the sequences that have both items of the pair, the share with the first item before the second is
-computed: exactly if few items act on the pair, otherwise from 10^6 sequences. Each repetition has
-another start. In addition to the paper, the order is compared with its reverse
-(`sequela.questions.rival_orders`), which gives the evidence for the order in nats.
+A model of a pair and the n - 2 most frequent other items is learned from a random start. Each
+repetition has another start. The result is the probability that the first item of the pair came
+before the second in a sample with both. It is exact if few items act on the pair, and otherwise
+computed from 10^6 simulated sequences. In addition to what the paper does, the order is compared
+with its reverse (`sequela.questions.rival_orders`), which gives the evidence for the order in nats.
 """
 
 from __future__ import annotations
@@ -39,13 +39,17 @@ PAIRS = {
 }
 _SIZES = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
 _BEYOND = {150: 4, 200: 4, 300: 2, 408: 2}  # repetitions for more items than in the paper
-_EVIDENCE_UP_TO = 200  # with more items, a pair would take tens of minutes
+_EVIDENCE_UP_TO = 200  # with more items, the evidence of one pair would take tens of minutes
 _SIZES_OF_PAPER_SOLVER = (0, 10, 20)
 _QUICK = (0, 5, 10)
 _QUICK_OF_PAPER_SOLVER = (0,)
-_ALL_PAIRS_FROM = 30  # all eight items are among the 30 most frequent: one fit answers all pairs
+# All items of the pairs are among the 30 most frequent. So with 30 other items or more, one fit
+# gives the orders of all pairs.
+_ALL_PAIRS_FROM = 30
 _PENALTY = 0.01
-_WIDTHS = (0.2, 2.0)  # the width of the paper, and one that also reaches more distant optima
+# Widths of the random starts: that of the paper, and a larger one, from which more distant optima
+# are also found.
+_WIDTHS = (0.2, 2.0)
 _PAPER_ITERATIONS = 3000
 _QUICK_ITERATIONS = 300
 # Sets of more than 16 to 18 items are sampled: the exact evaluation of a set of 20 items would take
@@ -53,12 +57,12 @@ _QUICK_ITERATIONS = 300
 _BUDGET = Budget(work=1e8)
 _DRAWS = 1_000_000
 _OURS, _PAPER, _EVIDENCE = "ours", "adagrad", "evidence"
-# Evidence in nats below which an order is undecided.
+# An order is undecided if its evidence, in nats, is smaller than this.
 _DECIDED = 2.0
 
 
 def cases(settings: Settings) -> list[dict[str, Any]]:
-    """Return a case for each number of other items and repetition, and for each pair's evidence."""
+    """Return the cases: fits for each number of other items, and the evidence of each pair."""
     common = {
         "folder": str(settings.data),
         "iterations": _QUICK_ITERATIONS if settings.quick else _PAPER_ITERATIONS,
@@ -69,7 +73,8 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
         sizes = dict.fromkeys(_QUICK if settings.quick else _SIZES, ours)
         if not settings.quick:
             sizes |= {size: min(ours, most) for size, most in _BEYOND.items()}
-        # Start with the most items, so that no core waits for long fits at the end.
+        # The fits with the most items take longest. They come first, so that no core is idle while
+        # another one finishes a long fit at the end.
         for others, count in sorted(sizes.items(), reverse=True):
             if others <= 100 or others == _EVIDENCE_UP_TO:
                 found += [
@@ -104,7 +109,7 @@ def task(
     iterations: int,
     seed: int,
 ) -> dict[str, Any]:
-    """Learn from the pairs and the most frequent other items; return the order of each pair."""
+    """Learn a model of the pairs and the most frequent other items; return each pair's order."""
     data = glioblastoma(folder)
     chosen = {item for pair in pairs for item in PAIRS[pair]}
     if len(pairs) > 1:
@@ -162,7 +167,7 @@ def _evidence(samples: Any, pair: tuple[str, str], seed: int) -> dict[str, Any]:
 
 
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001 - not used here
-    """Return one row per pair and repetition, their means, and the evidence for each order."""
+    """Return tables of the fits (a row per pair and repetition), their means, and the evidence."""
     fits = results[results["kind"] != _EVIDENCE]
     rows = []
     for row in fits.to_dict("records"):
@@ -203,7 +208,7 @@ def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001
 
 
 def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
-    """Draw for each pair the shares of sequences with their range; below, draw the evidence."""
+    """Draw the probability of each pair's order with its range, and below it the evidence."""
     whole, summary = tables["fig3"], tables["fig3_summary"]
     evidence = tables.get("fig3_evidence")
     figure, axes = panels(2 if evidence is not None else 1, 4, width=2.7, height=2.4)
@@ -222,7 +227,7 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
             part = summary[(summary["pair"] == pair) & (summary["solver"] == solver)].copy()
             part["x"] = _x(part["others"])
             curve(ax, part.sort_values("x"), "x", "mean", ("lowest", "highest"), place, label)
-        ax.set_ylim(-0.14, 1.14)  # room for the words
+        ax.set_ylim(-0.14, 1.14)  # the texts are placed above 1 and below 0
         ax.set_yticks(np.arange(0.0, 1.1, 0.25))
         _ticks(ax, wide=wide)
         finish(
@@ -254,7 +259,7 @@ def _draw_evidence(ax: Any, part: pd.DataFrame, column: int, *, wide: bool) -> N
 
 
 def _x(others: pd.Series) -> NDArray[np.float64]:
-    """Return the places of numbers of items on an axis that is compressed above 100."""
+    """Return coordinates for numbers of items, on an axis that is compressed above 100."""
     given = np.asarray(others, dtype=float)
     return np.where(given <= 100, given, 100 + 0.2 * (given - 100))
 
@@ -267,7 +272,7 @@ def _ticks(ax: Any, *, wide: bool) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Compare each pair with the paper, by the repetitions with most items and by the evidence."""
+    """Compare each pair with the paper, by the fits with the most items and by the evidence."""
     summary = tables["fig3_summary"]
     evidence = tables.get("fig3_evidence")
     solver = _OURS if (summary["solver"] == _OURS).any() else _PAPER
@@ -278,8 +283,9 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         last = mine.iloc[-1]
         text = (
             f"{pair}: with {last['others']} other items, {PAIRS[pair][0]} comes first in "
-            f"{last['first_in']} of {last['repetitions']} repetitions (mean probability "
-            f"{last['mean']:.2f} +- {last['sd']:.2f})"
+            f"{last['first_in']} of {last['repetitions']} repetitions. The probability that it "
+            f"comes first has the mean {last['mean']:.2f} and the standard deviation "
+            f"{last['sd']:.2f}"
         )
         found: dict[str, Any] = {"mean": float(last["mean"]), "others": int(last["others"])}
         nats = None
@@ -290,7 +296,7 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
             nats = float(here["evidence"])
             found |= {"evidence": nats, "evidence_at_most": float(final["evidence"])}
             text += (
-                f", and the evidence that it comes first is {nats:+.1f} nats "
+                f". The evidence that it comes first is {nats:+.1f} nats "
                 f"({final['evidence']:+.1f} nats with {final['others']} other items)"
             )
             if abs(nats) > _DECIDED and (nats > 0) != (last["mean"] > 0.5):
@@ -301,10 +307,17 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         agrees = _agrees(pair, mine, nats)
         verdicts.append(agrees)
         numbers[pair] = {**found, "agrees": agrees}
-        what = "The order of most repetitions"
+        as_in_paper = (
+            f"The order of most repetitions {'agrees' if agrees else 'does not agree'} with the "
+            "paper"
+        )
         if pair == "MDM2(A)/CDK4(A)":
-            what = "An undecided order" if agrees else "A decided order"
-        texts.append(f"{text}. {what} {'agrees' if agrees else 'does not agree'} with the paper")
+            as_in_paper = (
+                "There is no clear order, as in the paper"
+                if agrees
+                else "There is a clear order, in contrast to the paper"
+            )
+        texts.append(f"{text}. {as_in_paper}")
     small = part["others"].max() < 100
     return Verdict(None if small else all(verdicts), ". ".join(texts) + ".", numbers)
 
@@ -316,7 +329,8 @@ def _agrees(pair: str, mine: pd.DataFrame, nats: float | None) -> bool:
     if pair == "TP53/IDH1":
         return bool(mean < 0.5)
     if pair == "MDM2(A)/CDK4(A)":
-        # Undecided: starts disagree, shares are near one half, or there is no evidence.
+        # The order is undecided if starts disagree, if the mean probability is near one half, or if
+        # there is no evidence.
         spread = (late["lowest"] < 0.5).any() and (late["highest"] > 0.5).any()
         return bool(spread or abs(mean - 0.5) < 0.15 or (nats is not None and abs(nats) < _DECIDED))
     return bool(mean > 0.5)
@@ -327,9 +341,9 @@ EXPERIMENTS = {
         name="fig3",
         title="orders of four pairs of alterations against the number of items",
         where="Figure 3, section 5.2",
-        claim="EGFR(A) comes before EGFR; PDGFRA(A) before PDGFRA, robustly only with more than "
-        "about 70 other items; IDH1 before TP53, robustly from about 50; MDM2(A) and CDK4(A) have "
-        "no clear order",
+        claim="EGFR(A) comes before EGFR. PDGFRA(A) comes before PDGFRA, but this result is robust "
+        "only with more than about 70 other items. IDH1 comes before TP53, and this result is "
+        "robust with about 50 other items or more. MDM2(A) and CDK4(A) have no clear order",
         task=f"{__name__}:task",
         cases=cases,
         tables=tables,
@@ -338,10 +352,11 @@ EXPERIMENTS = {
         repeats=24,
         data=GLIOBLASTOMA,
         solvers=True,
-        differs="Half of the starts have the width of the paper, and half have ten times this "
-        "width. From narrow starts alone, our solver always ends at the same optimum, which hides "
-        "the other optima. Shares are exact if few items act on the pair. We add the evidence for "
-        "each order. If all starts agree, this is no evidence for the order; if they disagree, the "
-        "evidence still compares the two orders.",
+        differs="The random interactions of half of the starts are as wide as in the paper, and "
+        "those of the other half are ten times as wide. From the narrow starts alone, our solver "
+        "always ends at the same optimum, which hides the other optima. The probability of an "
+        "order is exact if few items act on the pair. We add the evidence for each order; if it is "
+        "negative, the opposite order fits better. If all starts agree, this does not show that "
+        "the order is right. If they disagree, the evidence still compares the two orders.",
     )
 }

@@ -1,4 +1,4 @@
-"""Table 1: the time of learning, in comparison with the exact method over all sets.
+"""Table 1: the learning times of sequela, of the paper's solver and of the method over all sets.
 
 All times are for one thread, after compilation. The methods run one after the other in a single
 task, so that they do not disturb each other.
@@ -47,9 +47,9 @@ CLAIM_SIZE = 20
 # The published program stops after this many iterations.
 _ITERATIONS = 3000
 _PROBE = 10
-_FEW = 100  # fits of at most this many iterations have no time limit
+_FEW = 100  # a fit that may use at most this many iterations has no time limit
 _DIAGONAL = 50
-# Fits that take fewer than _SHORT seconds are timed _RUNS times, and the median is used.
+# A fit that takes fewer than _SHORT seconds is run _RUNS times, and its median time is used.
 _SHORT = 3.0
 _RUNS = 3
 
@@ -64,7 +64,7 @@ def task(
     seed: int,
     extrapolated_sizes: Collection[int] = (),
 ) -> dict[str, Any]:
-    """Time every method at every size.
+    """Measure the learning time of every method for every number of items.
 
     Parameters
     ----------
@@ -88,7 +88,8 @@ def task(
         "rows" has one entry per method and size.
     """
     data = glioblastoma(folder)
-    # Threads of NumPy would make one method faster and disturb another.
+    # All methods use one thread. More threads of NumPy would make some methods faster and others
+    # slower.
     with one_thread(), warnings.catch_warnings():
         # Items that never occur together, and fits that are stopped early, are expected here.
         warnings.simplefilter("ignore")
@@ -130,7 +131,7 @@ def _fit(data: Dataset, seed: int, **options: Any) -> tuple[Any, float]:
 def _row(
     method: str, data: Dataset, seconds: float, evaluations: int, **more: Any
 ) -> dict[str, Any]:
-    """Return a row of the table; `more` replaces defaults, for example `spent` after a cut-off."""
+    """Return a row of the table; `more` replaces default values, for example that of `spent`."""
     return {
         "method": method,
         "n": data.n_items,
@@ -148,7 +149,7 @@ def _row(
 
 
 def _time_ours(data: Dataset, seed: int, target: float) -> dict[str, Any]:
-    """Time our solver, and how long it takes to reach the result of the paper's solver."""
+    """Measure the time of our solver, and when it reaches the objective of the paper's solver."""
     learner, first = _fit(data, seed)
     times = [first]
     while first < _SHORT and len(times) < _RUNS:
@@ -158,7 +159,7 @@ def _time_ours(data: Dataset, seed: int, target: float) -> dict[str, Any]:
     there = history["objective"] >= target
     reached = None
     if there.any():
-        # All time outside the iterations (for the start and the values of large sets) is counted.
+        # The time outside the iterations (for the start and the values of large sets) is included.
         left = float(history["seconds"].iloc[-1] - history["seconds"][there].iloc[0])
         reached = max(seconds - left, 0.0)
     return _row(
@@ -169,11 +170,11 @@ def _time_ours(data: Dataset, seed: int, target: float) -> dict[str, Any]:
 
 
 def _time_paper(data: Dataset, seed: int, iterations: int, time_limit: float) -> dict[str, Any]:
-    """Time the paper's solver, for as many iterations as the limit allows."""
+    """Measure the time of the paper's solver, with as many iterations as the limit allows."""
     most = iterations
     if iterations > _FEW:
         probe, _ = _fit(data, seed, solver="adagrad", max_iter=_PROBE)
-        # Leave out the first iterations: they learn base rates only and are faster.
+        # Leave out the first iterations: they learn only base rates, and take less time.
         clock = probe.history_["seconds"].to_numpy()[_DIAGONAL + 1 :]
         each = float((clock[-1] - clock[0]) / (len(clock) - 1))
         most = min(iterations, max(int(time_limit / each) - _DIAGONAL, _PROBE))
@@ -189,9 +190,11 @@ def _time_paper(data: Dataset, seed: int, iterations: int, time_limit: float) ->
 
 
 def _time_full(data: Dataset, method: str, time_limit: float, needed: int) -> dict[str, Any]:
-    """Time the method over all sets; `needed` is the expected number of evaluations, 0 if unknown.
+    """Measure the time of the method over all sets.
 
-    Both ways of solving take the same steps, so the slow one need not be run to its end.
+    `needed` is the expected number of evaluations; 0 if it is not known. With both ways to solve
+    the linear systems, a fit takes the same steps. So the fit with the slow way need not be run to
+    its end.
     """
     space = FullStateSpace(data, "substitution" if method == SUBSTITUTION else "sweeps")
     began = time.perf_counter()
@@ -292,7 +295,7 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Compare with the claimed factor of 1000 at n = 20; fewer items give no verdict."""
+    """Compare with the claimed factor of 1000 at n = 20; with fewer items there is no verdict."""
     table = tables["table1"]
     n = int(table.loc[table["method"] == SWEEPS, "n"].max())
     at: Any = table[table["n"] == n].set_index("method")
@@ -311,12 +314,16 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
     until = ""
     if pd.notna(reached):
         numbers["our_seconds_to_paper_objective"] = float(reached)
-        until = f". It reaches the final objective of the paper's solver after {_say(reached)}"
+        until = (
+            f". This package reaches the final objective of the paper's solver after "
+            f"{_say(reached)}"
+        )
     marks = {m: " (extrapolated)" if m in numbers["extrapolated"] else "" for m in METHODS}
     text = (
-        f"At n = {n} the method over all sets takes {_say(seconds[SWEEPS])}{marks[SWEEPS]} as "
-        f"published and {_say(seconds[SUBSTITUTION])}{marks[SUBSTITUTION]} by substitution. The "
-        f"paper's solver takes {_say(seconds[PAPER])}{marks[PAPER]}: it is "
+        f"At n = {n} the method over all sets takes {_say(seconds[SWEEPS])}{marks[SWEEPS]} if the "
+        "linear systems are solved as published, and "
+        f"{_say(seconds[SUBSTITUTION])}{marks[SUBSTITUTION]} if they are solved by substitution. "
+        f"The paper's solver takes {_say(seconds[PAPER])}{marks[PAPER]}: it is "
         f"{_factor(numbers['paper_solver_factor'])} times faster than the published method. This "
         f"package takes {_say(seconds[OURS])}: it is {_factor(numbers['our_factor'])} times faster "
         f"than the published method and {_factor(numbers['our_factor_against_substitution'])} "
@@ -340,23 +347,24 @@ EXPERIMENTS = {
         name="table1",
         title="learning times on the glioblastoma data, n = 10 to 100",
         where="Table 1, section 5.2",
-        claim="Learning from sampled orders takes seconds at n = 20, about 1000 times less than "
-        "the exact method over all 2^n sets (Schill et al. 2019), and half an hour at n = 100.",
+        claim="Learning from sampled orders takes seconds at n = 20. This is about 1000 times "
+        "faster than the exact method over all 2^n sets (Schill et al. 2019). At n = 100, learning "
+        "takes half an hour.",
         task="sequela_paper.learning_times:task",
         cases=cases,
         tables=tables,
         draw=draw,
         judge=judge,
         data=GLIOBLASTOMA,
-        differs="All methods use one thread. The paper's solver is our implementation. It samples "
-        "all sets of two items or more. The noise of its gradients delays the end of a fit. The "
-        "published program sums sets of fewer than 8 items exactly; at n = 20 it ended after 25 to "
-        "44 s with one thread of another machine. The method over all sets is written in NumPy. It "
+        differs="All methods use one thread. The paper's solver is our own implementation. It "
+        "samples the orders of all sets of two items or more. The noise of the sampled gradients "
+        "delays the end of a fit. The published program computes sets of fewer than 8 items "
+        "exactly; at n = 20 it ended after 25 to 44 s with one thread of another machine. We wrote "
+        "the method over all sets in NumPy. It "
         "learns by L-BFGS-B over the positive and negative parts of the interactions. Like this "
-        "package, it stops at a KKT residual of 1e-4. We time this method with the published way "
-        "to solve the linear systems, and with substitution, which takes far fewer operations than "
-        "the published way. Fits that would take "
-        "more than two and a half minutes are extrapolated and marked. The verdict is about the "
-        "solver of the paper.",
+        "package, it stops at a KKT residual of 1e-4. We measure the time of this method in two "
+        "versions: with the published way to solve the linear systems, and with substitution, "
+        "which takes far fewer operations. If a fit would take more than two and a half minutes, "
+        "its time is extrapolated and marked. The verdict is about the solver of the paper.",
     )
 }

@@ -28,18 +28,19 @@ _HEAD = """\
 
 This page compares every figure and table of the paper (Gotovos, Burkholz, Quackenbush and Jegelka,
 "Scaling up Continuous-Time Markov Chains Helps Resolve Underspecification", 2021) with our results.
-Each section has the claim of the paper, whether we can confirm this claim, and the command that
-reproduces our result. These commands made the tables in `paper/results`. `make results` computes
-every verdict from the tables, and writes this page. "Work" is the total time of all repeats, each
-on one core. As in the paper, n is the number of items, and m is the number of clock items.
+Each section has the claim of the paper, says whether we can confirm this claim, and names the
+command that reproduces our result. These commands made the tables in `paper/results`. The command
+`make results` computes every verdict from the tables, and writes this page. "Work" is the sum of
+the times of all repeats, each on one core. As in the paper, n is the number of items, and m is the
+number of clock items.
 
-Data: the glioblastoma tables are from TCGA (PanCancer Atlas, through cBioPortal). A command that
-needs them takes `--data FOLDER`.
+Data: the glioblastoma tables are from TCGA (PanCancer Atlas, through cBioPortal). Commands that
+need these tables take the option `--data FOLDER`.
 """
 
 
 def page_text(folder: str | os.PathLike[str], named: str = "paper/results") -> str:
-    """Return the page in Markdown; `named` is the folder's path in the repository."""
+    """Return the page in Markdown; `named` is the path of `folder` in the repository."""
     place = Path(folder)
     found = []
     for name in NAMES:
@@ -114,7 +115,8 @@ def _command(one: Experiment, record: dict[str, Any]) -> str:
 
 def _claim(one: Experiment) -> str:
     text = one.claim.rstrip(".")
-    # The text follows a colon, so begin with a small letter, except for abbreviations.
+    # The text follows a colon. So it begins with a small letter, unless it begins with an
+    # abbreviation such as EGFR.
     return text if text[1:2].isupper() else text[0].lower() + text[1:]
 
 

@@ -1,12 +1,12 @@
 """Figure 2: how well the true model is recovered as clock items are added (section 5.1).
 
-The measure is the KL divergence of the learned from the true distribution of marginal sequences
-(eq. 2) of the interacting items. A repetition chooses m of the 200 clocks and a start; both solvers
-get the same clocks. There are two differences from the paper. First, the divergence is summed
-exactly, while the paper counts 10^6 drawn sequences, which gives an estimate that is biased
-upwards. Second, our method learns from the paper's random start, then compares every order with its
-reverse (`sequela.questions.rival_orders`) and keeps the one that fits the data better without the
-penalty. The penalised likelihood alone can prefer a wrong order.
+The measure is the Kullback-Leibler (KL) divergence between the learned and the true distribution of
+marginal sequences (eq. 2) of the interacting items. A repetition chooses m of the 200 clock items,
+and a start; both solvers get the same clock items. There are two differences from the paper. First,
+the divergence is computed exactly. The paper estimates it from 10^6 drawn sequences, and this
+estimate is biased upwards. Second, after learning from the paper's random start, we compare every
+order with its reverse (`sequela.questions.rival_orders`), and keep the order that fits the data
+better without the penalty. The penalised likelihood alone can prefer a wrong order.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _KNOWN = "known times"
 
 
 def cases(settings: Settings) -> list[dict[str, Any]]:
-    """Return every (data set, m, repetition) for each solver, and the fits to known times."""
+    """Return the cases: data sets, m and repetitions for each solver, and fits to known times."""
     common = {
         "folder": None if settings.data is None else str(settings.data),
         "clock_seed": settings.seed,
@@ -69,7 +69,8 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
         found += [
             {"dataset": name, "solver": solver, "m": m, "repetition": repetition, **common}
             for name, sizes in grid.items()
-            for m in reversed(sizes)  # start with long fits, so that no core waits at the end
+            # Long fits come first, so that no core is idle at the end.
+            for m in reversed(sizes)
             for repetition in range(count)
         ]
     return found
@@ -89,7 +90,7 @@ class _Case:
 
 
 def task(*, seed: int, **entries: Any) -> dict[str, Any]:
-    """Learn from the interacting items and m clocks; return divergences from the truth."""
+    """Learn from the interacting items and m clocks; return divergences from the true model."""
     case = _Case(**entries)
     data, truth = synthetic(case.dataset, case.folder)
     core = list(truth.items)
@@ -134,7 +135,7 @@ def _ours(sets: Dataset, truth: Model, seed: int) -> dict[str, Any]:
     return {
         "kl": _divergence(found.model, truth, seed),
         "kl_refit": _divergence(found.refit.model, truth, seed),
-        # The result of the penalised likelihood alone.
+        # The divergence of the model before its orders are compared with their reverse.
         "kl_penalised": _divergence(learner.model_, truth, seed),
         "objective": learner.objective_,
         "moves": found.moves,
@@ -143,12 +144,12 @@ def _ours(sets: Dataset, truth: Model, seed: int) -> dict[str, Any]:
 
 
 def _tolerance(sets: Dataset) -> float:
-    """Return the tolerance of fits, which is larger if large sets are sampled."""
+    """Return the tolerance of fits, which is larger if some sets are sampled."""
     return 1e-4 if sets.n_items <= _ALL_EXACT else 1e-3
 
 
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001 - not used here
-    """Return all repetitions, and their means."""
+    """Return a table of all repetitions, and a table of their means."""
     whole = results.drop(columns=["folder", "clock_seed", "iterations"])
     for column in ("kl_refit", "kl_penalised"):
         if column not in whole:
@@ -209,7 +210,10 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
 
 
 def _dots(ax: Any, whole: pd.DataFrame, dataset: str) -> None:
-    """Draw single repetitions, because the mean hides that each is either right or wrong."""
+    """Draw single repetitions.
+
+    The mean hides that each repetition is close either to the right or to a wrong order.
+    """
     for place, solver in ((0, _OURS), (3, _PAPER)):
         part = whole[(whole["dataset"] == dataset) & (whole["solver"] == solver)]
         shift = (part["repetition"] % 7 - 3) * 0.09
@@ -220,7 +224,7 @@ def _dots(ax: Any, whole: pd.DataFrame, dataset: str) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Test that our divergence falls to the dashed line and is at most the other solver's."""
+    """Test that our divergence decreases to the dashed line, and is at most that of the paper."""
     summary = tables["fig2_summary"]
     numbers: dict[str, Any] = {}
     texts = []
@@ -234,9 +238,9 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         first, last = main.iloc[0], main.iloc[-1]
         text = (
             f"With {_TITLES[dataset]} that interact, the mean divergence is {first['mean']:.3f} at "
-            f"m = {first['m']} and {last['mean']:.3f} +- {last['se']:.3f} at m = {last['m']}; for "
-            f"models learned from known times (dashed line) it is {dashed:.4f} (in the paper "
-            f"{_DASHED[dataset]})"
+            f"m = {first['m']} and {last['mean']:.3f} +- {last['se']:.3f} at m = {last['m']}. For "
+            f"a model learned from known times (dashed line), the divergence is {dashed:.4f} (in "
+            f"the paper {_DASHED[dataset]})"
         )
         near = dashed + max(0.01, 0.25 * dashed)
         holds &= last["mean"] - 2.0 * last["se"] <= near and last["mean"] < 0.5 * first["mean"]
@@ -247,14 +251,14 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         }  # fmt: skip
         both = _on_the_same_data(tables["fig2"], dataset)
         if not both.empty:
-            # Without clocks no method can tell the order, so this case is left out.
+            # Without clock items no method can tell the order, so m = 0 is left out.
             holds &= bool((both["ours"] <= both["paper"] + 0.005)[both["m"] > 0].all())
             means = list(zip(both["m"], both["ours"], both["paper"], strict=True))
-            pairs = ", ".join(f"{a:.3f} and {b:.3f} at m = {m}" for m, a, b in means)
+            pairs = ", ".join(f"{a:.3f} ({b:.3f}) at m = {m}" for m, a, b in means)
             count = both["count"].max()
             text += (
-                f". On the {count} repetitions that both solvers have, the mean divergences of our "
-                f"solver and of the paper's solver are {pairs}"
+                f". For the {count} repetitions that were run with both solvers, the mean "
+                f"divergence of our solver (in parentheses: of the paper's solver) is {pairs}"
             )
             numbers[dataset]["against_paper_solver"] = {
                 str(m): [float(a), float(b)] for m, a, b in means
@@ -264,7 +268,10 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
 
 
 def _on_the_same_data(whole: pd.DataFrame, dataset: str) -> pd.DataFrame:
-    """Return the means of both solvers over their common repetitions, which have equal clocks."""
+    """Return the mean divergence of each solver over the repetitions that both solvers have.
+
+    In these repetitions, both solvers have the same clock items.
+    """
     part = whole[whole["dataset"] == dataset]
     both = part[part["solver"] == _OURS].merge(
         part[part["solver"] == _PAPER], on=["m", "repetition"], suffixes=("", "_paper")
@@ -282,7 +289,8 @@ EXPERIMENTS = {
         title="recovery of the true model against the number of clock items",
         where="Figure 2, section 5.1",
         claim="with more clock items the learned model approaches the model learned from the true "
-        "observation times (KL divergence 0.015 with two, 0.044 with five interacting items)",
+        "observation times, whose KL divergence from the true model is 0.015 with two and 0.044 "
+        "with five interacting items",
         task=f"{__name__}:task",
         cases=cases,
         tables=tables,
@@ -291,9 +299,10 @@ EXPERIMENTS = {
         repeats=96,
         solvers=True,
         differs="We compute the divergence exactly; the paper estimates it from 10^6 draws. A "
-        "single repetition is either close to the truth or close to a wrong order. The mean of the "
-        "paper hides this, so we show every repetition. After learning, we compare every order "
-        "with its reverse without the penalty, because the penalised likelihood prefers a wrong "
-        "order of the five items until m is about 30.",
+        "single repetition ends either close to the true model or close to a model with a wrong "
+        "order. The paper shows only the mean, which hides this, so we show every repetition. "
+        "After learning, we compare every order with its reverse by the log-likelihood without the "
+        "penalty, and keep the better order. We do this because the penalised likelihood prefers "
+        "a wrong order of the five items if there are fewer than about 30 clock items.",
     )
 }

@@ -1,4 +1,4 @@
-"""The experiments by name; a module is imported when its experiment is first used."""
+"""The experiments by name. The module of an experiment is imported when it is first used."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAMES = tuple(_WHERE)
 
 
 def find_experiment(name: str) -> Experiment:
-    """Return an experiment; the error for an unknown name suggests the closest name."""
+    """Return an experiment by its name; the error for an unknown name suggests the closest one."""
     if name not in _WHERE:
         close = difflib.get_close_matches(name, NAMES, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""

@@ -70,14 +70,15 @@ def make(
         Folder for the files. Repeats are recorded in its folder "records", so that an interrupted
         run can be resumed.
     collect_only : bool
-        Do not run repeats. All repeats must have been recorded before.
+        If true, no repeats are run. All repeats must have been recorded before.
     **where
-        Where repeats run: `backend`, `workers`, `cluster`, `share` of `sequela.repeats.run`.
+        Where repeats run: the arguments `backend`, `workers`, `cluster` and `share` of
+        `sequela.repeats.run`.
 
     Returns
     -------
     Made or None
-        None if only a share was computed and other repeats are missing.
+        None if this run did only a share of the repeats, and other repeats are missing.
     """
     experiment = find_experiment(name)
     data = data_folder(settings.data)
@@ -119,7 +120,7 @@ def _write(
         path = place / f"{table}.csv"
         write_table(frame, path, index=False)
         files.append(path)
-    # Make figure and verdict from the files, not from the tables in memory.
+    # Make the figure and the verdict from the files, so that `make results` gets the same verdict.
     read = read_tables(place, tables)
     verdict = experiment.judge(read)
     figure = experiment.draw(read)

@@ -1,7 +1,7 @@
 """Figure 4: models of two items that no sample of sets can distinguish (appendix A).
 
-The family of Proposition 1 is `sequela.questions.theory.two_item_family_of`. The likelihood of the
-package confirms that all members of the family give the same distribution of sets.
+`sequela.questions.theory.two_item_family_of` returns the family of Proposition 1. The likelihood of
+sequela confirms that all members of the family give the same distribution of sets.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ __all__ = ["EXPERIMENTS", "task"]
 
 _ALPHA = 4.0
 _SETS = {"0": [False, False], "1": [True, False], "2": [False, True], "12": [True, True]}
-_REACH = 8.0  # the members have log-odds of the order between -8 and 8
+_REACH = 8.0  # the log-odds that item 1 arrived first are between -8 and 8 in the members
 _PARAMETERS = ("theta_11", "theta_12", "theta_21", "theta_22")
 
 
 def task(*, seed: int, alpha: float, points: int) -> dict[str, Any]:
     """Return members of the family and the true model, with probabilities of sets and orders.
 
-    No random numbers are used. Members are chosen with equidistant log-odds that item 1 arrived
-    first, because the interactions grow like these log-odds towards the ends of the interval of s.
+    No random numbers are used. The members are chosen so that the log-odds that item 1 arrived
+    first are equidistant, because the interactions grow in proportion to these log-odds towards
+    the ends of the interval of s.
     """
     del seed
     # Section 3.1: theta_11 = theta_21 = 0, theta_12 = -theta_22 = alpha.
@@ -133,12 +134,12 @@ def _judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
     opposite = least < 0.01 and most > 0.99 and truth["first"] > 0.9
     holds = bool(deviation < 1e-9 and opposite)
     text = (
-        f"{len(members)} members of the family give the four sets the same probabilities up to a "
-        f"factor of 1 ± {deviation:.1g}, while the probability that item 1 came before item 2 "
-        f"ranges from {least:.2%} to {most:.2%} (in the true model it is {truth['first']:.2%}). "
-        f"The coordinate s of the family ranges from {ends['low']:.5f} to {ends['high']:.5f}. "
-        f"The paper prints 0 to {ends['printed_high']:.5f}, an interval in which rates may be "
-        "negative."
+        f"{len(members)} members of the family give each of the four sets the same probability "
+        f"(largest relative difference {deviation:.1g}). In these members, the probability that "
+        f"item 1 came before item 2 ranges from {least:.2%} to {most:.2%} (in the true model it is "
+        f"{truth['first']:.2%}). The coordinate s of the family ranges from {ends['low']:.5f} to "
+        f"{ends['high']:.5f}. The text of the paper gives the interval from 0 to "
+        f"{ends['printed_high']:.5f}, in which rates may be negative."
     )
     numbers = {
         "deviation": float(deviation),
@@ -167,8 +168,9 @@ EXPERIMENTS = {
         draw=_draw,
         judge=_judge,
         differs=(
-            "The interval of s is p1/p0 to (1 - p0 - p2)/p0. The text of the paper has 0 to "
-            "1/p0 - 1, in which rates may be negative, but its figure shows the right interval."
+            "We use the interval of s from p1/p0 to (1 - p0 - p2)/p0. The text of the paper gives "
+            "the interval from 0 to 1/p0 - 1, in which rates may be negative. The figure of the "
+            "paper shows the right interval."
         ),
     )
 }

@@ -13,10 +13,11 @@ __all__ = ["slips"]
 
 
 def _printed_lemma(w: float, m: int, k: int) -> tuple[float, float]:
-    """Return mean and variance of the posterior time with the printed alpha (too large by 1).
+    """Return mean and variance of the posterior time according to Lemma 1 as printed.
 
-    As printed, exp(-w t) has the distribution Beta(alpha', beta), where alpha' is the correct alpha
-    plus 1. The mean of its logarithm is psi(alpha') - psi(alpha' + beta).
+    The alpha in the printed lemma, alpha', is too large by 1. According to the lemma, exp(-w t) has
+    the distribution Beta(alpha', beta). The mean of its logarithm is psi(alpha') - psi(alpha' +
+    beta).
     """
     from scipy.special import polygamma, psi
 
@@ -37,9 +38,10 @@ def slips() -> list[tuple[str, str]]:
         (
             "Lemma 1",
             'The Jacobian of y = exp(-w t) is missing: alpha is 1/w + (1 - r) m, without "+ 1". '
-            f"With w = {w}, m = {m} and {k} items present the posterior has mean {right[0]:.5f} "
-            f"and variance {right[1]:.5f}. The printed lemma gives mean {printed[0]:.5f} and "
-            f"variance {printed[1]:.5f}. The limits of Theorem 1 do not change.",
+            f"With w = {w}, m = {m} and {k} items present, the posterior of the time has the mean "
+            f"{right[0]:.5f} and the variance {right[1]:.5f}. The printed lemma gives the mean "
+            f"{printed[0]:.5f} and the variance {printed[1]:.5f}. The limits of Theorem 1 do not "
+            "change.",
         ),
         (
             "Proposition 1",
@@ -51,12 +53,13 @@ def slips() -> list[tuple[str, str]]:
         (
             "Algorithm 1",
             "The algorithm adds the item that arrives after the observation. Only items that "
-            "arrive before the observation should be added, and the loop must also end when no "
-            "item is left.",
+            "arrive before the observation should be added. The loop must also end when no item "
+            "is left.",
         ),
         (
             "Algorithm 2",
-            "The value of the proposal starts at 1, not at 0, and v_j in the last line is u_j. "
+            "The value of the proposal must start at 1, not at 0, and v_j in the last line must be "
+            "u_j. "
             "The proposal is exact for all sets of at most two items, even if the model has more "
             "items. Its largest ratio to the target can be worse than that of the uniform "
             "proposal.",
@@ -69,6 +72,7 @@ def slips() -> list[tuple[str, str]]:
         (
             "Proof of Theorem 1",
             "log((1 - r) exp(-w t)) should read log((1 - r) exp(+w t)), as in the next line. The "
-            "printed m_3 is too small: for w = 1 and t = 2 it is 1.02, but 1,614 items are needed.",
+            "printed m_3, a lower limit of the number of items, is too small: for w = 1 and t = 2 "
+            "it is 1.02, but at least 1,614 items are needed.",
         ),
     ]

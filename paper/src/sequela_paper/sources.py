@@ -53,13 +53,13 @@ TRUE_MODELS = {
 _FILES = {"two": "synthetic/synth2.csv", "five": "synthetic/synth5.csv"}
 _CLOCKS = 200
 _SAMPLES = 500
-# Whether known times are enough to learn the model of five items depends on the random samples.
-# With these seeds they are enough, as with the samples of the paper.
+# With some random samples, the model of five items cannot be learned even if the times are known.
+# With the samples of these seeds it can be learned, as with the samples of the paper.
 _SEEDS = {"two": 2023, "five": 7}
 
 
 def data_folder(given: str | os.PathLike[str] | None) -> Path | None:
-    """Return the folder with the data: the given one, SEQUELA_DATA, or None."""
+    """Return the folder of the data: `given`, else the folder in SEQUELA_DATA, else None."""
     named = given or os.environ.get("SEQUELA_DATA")
     if named is None:
         return None
@@ -70,7 +70,7 @@ def data_folder(given: str | os.PathLike[str] | None) -> Path | None:
 
 
 def check_files(folder: Path | None, files: Iterable[str], name: str) -> None:
-    """Raise if files that an experiment needs are missing, before any work is done."""
+    """Raise an error if files that an experiment needs are missing."""
     for file in files:
         if folder is None:
             raise InputError(
@@ -91,11 +91,11 @@ def drawn_clocks(n: int) -> NDArray[np.float64]:
 
 @functools.lru_cache(maxsize=4)
 def synthetic(name: str, folder: str | None) -> tuple[Dataset, Model]:
-    """Return 500 samples with times of the two- or five-item model and 200 clocks, and the model.
+    """Return synthetic samples with times, and the true model of their interacting items.
 
-    The samples are those of the data folder if it has them; otherwise they are simulated with a
-    fixed seed. The model contains only the interacting items, which are the first items of the
-    data.
+    The 500 samples have the two or five interacting items and 200 clock items. They are read from
+    the data folder if it contains them; otherwise they are simulated with a fixed seed. The
+    interacting items are the first items of the data.
     """
     theta = TRUE_MODELS[name]
     truth = Model(theta, [f"item{i + 1}" for i in range(len(theta))])
@@ -111,7 +111,7 @@ def synthetic(name: str, folder: str | None) -> tuple[Dataset, Model]:
 
 @functools.lru_cache(maxsize=2)
 def glioblastoma(folder: str) -> Dataset:
-    """Return 378 glioblastomas with the items that at least 4 of them have, by frequency."""
+    """Return 378 glioblastomas; the items that at least 4 of them have are sorted by frequency."""
     mutations, cna, merge = (Path(folder) / file for file in GLIOBLASTOMA)
     data = read_cbioportal(mutations, cna, merge=merge, at_least=4).data
     return data.most_frequent(data.n_items)

@@ -36,8 +36,8 @@ __all__ = ["EXPERIMENTS", "task"]
 PENALTY = 0.01
 WIDTHS = (0.2, 2.0)
 FIRST, SECOND = "MDM2(A)", "CDK4(A)"
-# The exact penalised objective at the result of the mhn package (1.2.3), whose penalty is smoothed.
-# The second number is the objective after mhn has rounded theta to two decimals.
+# The exact penalised objective of the theta that mhn (1.2.3) learns with its smoothed penalty, and
+# that of the same theta after mhn has rounded it to two decimals.
 MHN_OBJECTIVE = -7.963794
 MHN_ROUNDED_OBJECTIVE = -7.961730
 _ITERATIONS = {"ours": 1000, "adagrad": 3000}
@@ -47,7 +47,7 @@ _QUICK_ITERATIONS = 150
 def task(
     *, folder: str, solver: str, width: float, tol: float, max_iter: int, seed: int
 ) -> dict[str, Any]:
-    """Learn from one random start, and compute the order and the refit of the result.
+    """Learn from one random start; compute the order of the two amplifications, and a refit.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
 
 
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:
-    """Return tables of the starts, the optima, their theta, and the range of each entry."""
+    """Return tables of the starts, the optima, the thetas of the optima, and ranges of entries."""
     items = schill_table(str(settings.data)).items
     thetas = [np.array(theta) for theta in results["theta"]]
     groups = group_starts(
@@ -148,7 +148,7 @@ def tables(results: pd.DataFrame, settings: Settings) -> Tables:
     optima = starts.iloc[[group[0] for group in groups]].copy()
     best = float(optima["objective"].max())
     optima["nats_below_best"] = (best - optima["objective"]) * samples
-    # The score of a refit is in nats; a difference of less than about 2 is no evidence.
+    # Scores of refits are in nats. A difference of less than about 2 nats is no evidence.
     optima["behind"] = optima["score"].max() - optima["score"]
     for solver in ("ours", "adagrad"):
         ends = starts.loc[starts["solver"] == solver, "group"]
@@ -175,7 +175,7 @@ def tables(results: pd.DataFrame, settings: Settings) -> Tables:
 
 
 def _sparse(group: int, theta: NDArray[np.float64], items: tuple[str, ...]) -> pd.DataFrame:
-    """Return the non-zero entries of theta; those from an item to itself are log base rates."""
+    """Return the non-zero entries of theta. If "from" equals "to", the entry is a log base rate."""
     i, j = np.nonzero(theta)
     labels = np.array(items, dtype=object)
     return pd.DataFrame({"group": group, "from": labels[i], "to": labels[j], "effect": theta[i, j]})
@@ -213,7 +213,7 @@ def draw(tables: Mapping[str, pd.DataFrame]) -> Any:
 
 
 def _two_optima(optima: pd.DataFrame) -> list[int]:
-    """Return the best optimum, and the best optimum with the opposite order of the two items."""
+    """Return the best optimum, and the best optimum with the opposite order of MDM2 and CDK4."""
     best = optima.iloc[0]
     other = optima[(optima["order"] > 0.5) != (best["order"] > 0.5)]
     rest = other if len(other) else optima.iloc[1:]
@@ -335,19 +335,22 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         )
     orders = reached["order"]
     ahead = float(reached["behind"].iloc[1:].min()) if len(reached) > 1 else 0.0
-    refitted = f"the next optimum is {ahead:.1f} nats worse" if ahead > 0.0 else ""
+    refitted = (
+        f"the next optimum is {ahead:.1f} nats worse than the best optimum" if ahead > 0.0 else ""
+    )
     if best["behind"] > 0.0:
-        refitted = f"it is {best['behind']:.1f} nats worse than another optimum"
+        refitted = f"the best optimum is {best['behind']:.1f} nats worse than another optimum"
     text = (
         f"{len(ended)} starts ended at {len(reached)} different optima. {at_best} of them ended "
-        f"at the best optimum, whose objective is {best['objective']:.6f}; of the starts with "
-        f"interactions from [-0.2, 0.2], as in the paper, {at_best_narrow} of {len(narrow)} ended "
-        f"there. The mhn package, whose penalty is smoothed, reaches {MHN_OBJECTIVE} on the same "
-        f"table ({MHN_ROUNDED_OBJECTIVE} after its theta is rounded), which is practically the "
-        f"same optimum. P({FIRST} before {SECOND}) is {best['order']:.2f} at the best optimum; "
-        f"over all optima it ranges from {orders.min():.2f} to {orders.max():.2f}"
-        + (f". After refits without penalty, {refitted}" if refitted else "")
-        + f". The effect that differs most between the starts is {widest['from']} -> "
+        f"at the best optimum, whose objective is {best['objective']:.6f}. Of the {len(narrow)} "
+        "starts with random interactions from [-0.2, 0.2], as in the paper, "
+        f"{at_best_narrow} ended there. The package mhn, whose penalty is smoothed, reaches the "
+        f"objective {MHN_OBJECTIVE} on the same table ({MHN_ROUNDED_OBJECTIVE} after its theta is "
+        "rounded), which is practically the same optimum. "
+        f"P({FIRST} before {SECOND}) is {best['order']:.2f} at the best optimum. Over all optima "
+        f"it ranges from {orders.min():.2f} to {orders.max():.2f}"
+        + (f". If the optima are refitted without the penalty, {refitted}" if refitted else "")
+        + f". The effect that differs most between the starts is that of {widest['from']} on "
         f"{widest['to']}, with a range of {widest['range']:.2f}." + beside
     )
     return Verdict(bool(len(reached) > 1) if len(ended) > 1 else None, text, numbers)
@@ -359,7 +362,7 @@ EXPERIMENTS = {
         title="theta on the 20-item table from different starts",
         where="Figure 10, appendix G",
         claim="Different random starts end at clearly different parameters. One of the results is "
-        "practically that of Schill et al.",
+        "practically the same as that of Schill et al.",
         task="sequela_paper.starts:task",
         cases=cases,
         tables=tables,
@@ -368,8 +371,9 @@ EXPERIMENTS = {
         repeats=20,
         data=SCHILL_TABLE,
         solvers=True,
-        differs="Half of our starts have interactions from [-2, 2], and half from [-0.2, 0.2] as "
-        "in the paper. Our fits converge (KKT residual 1e-5), so that optima can be counted. We "
+        differs="Half of our starts have random interactions from [-2, 2], and half from "
+        "[-0.2, 0.2] as in the paper. Our fits converge (KKT residual 1e-5), so that different "
+        "optima can be distinguished and counted. We "
         "compare with the objective that the package mhn of Schill et al. reaches on the same "
         "table, because we do not have their matrix of 2019.",
     )

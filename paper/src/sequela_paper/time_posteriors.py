@@ -1,8 +1,8 @@
-"""Figure 1: clock items tell the observation times, and thus that item 1 arrives before item 2.
+"""Figure 1: clock items show the observation times, and thus that item 1 arrives before item 2.
 
-The posterior of the observation time given the clocks alone, p(t | S+) of eq. (2) in section 3.2,
-is known up to its integral, because the clocks are independent if the time is given. So all results
-are exact up to a quadrature rule.
+Given the observation time, the clock items are independent. So the posterior of the time given the
+clock items alone, p(t | S+) of eq. (2) in section 3.2, has a closed form up to its integral. The
+integrals are computed by a quadrature rule; apart from this, all results are exact.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SAMPLES = 500
 _NODES = 800
 _TRUTH_FILE = "synthetic/synth2_theta.csv"
 
-# The times at which densities are drawn; they are closer where densities are steep.
+# The times at which densities are drawn. They are close together where densities are steep.
 _LAST_TIME = 5.0
 _DRAWN_TIMES = _LAST_TIME * np.linspace(0.0, 1.0, 61) ** 1.5
 _DIGITS = 4
@@ -49,7 +49,7 @@ class _Look(NamedTuple):
 # The two groups with the paper's colours: red is S = {1}, blue is S = {1, 2}.
 _GROUPS = {"red": "S = {1}", "blue": "S = {1, 2}"}
 _LOOK = {"red": _Look(OUTLIER, "o", -1.0), "blue": _Look(LINE, "^", 1.0)}
-_LEAST = 0.003  # smaller shares of the highest density are not drawn
+_LEAST = 0.003  # densities below this share of the highest density are not drawn
 _HIGHEST = 2.8  # upper end of the picture
 
 
@@ -97,7 +97,7 @@ def clock_rates(folder: str | None, data: Dataset) -> NDArray[np.float64]:
     return np.exp(theta)
 
 
-# --- One number of clocks -------------------------------------------------------------------------
+# --- The task: one number of clock items ----------------------------------------------------------
 
 
 def task(*, seed: int, m: int, samples: int, folder: str | None) -> dict[str, Any]:
@@ -146,14 +146,15 @@ def _short(values: NDArray[np.float64]) -> list[list[float]]:
 
 
 def separation(red: NDArray[np.float64], blue: NDArray[np.float64]) -> dict[str, float]:
-    """Return measures of the difference of two groups of posteriors; each row is a posterior.
+    """Return measures of the difference between two groups of posteriors; each row is a posterior.
 
     One time is drawn from a random posterior of the blue group, and one from a random posterior of
     the red group. "auc" is the probability that the blue time is later, with its standard error
     over samples. "overlap" is the common area under the mean densities of both groups.
     """
     red_mean, blue_mean = red.mean(axis=0), blue.mean(axis=0)
-    # Half of the mass at a node counts as earlier than the node: equal groups give exactly 1/2.
+    # Half of the mass at a node counts as earlier than the node. So for two equal groups the
+    # probability is exactly 1/2.
     after_red = np.cumsum(red_mean) - red_mean / 2.0
     before_blue = blue_mean.sum() - np.cumsum(blue_mean) + blue_mean / 2.0
     of_blue, of_red = blue @ after_red, red @ before_blue
@@ -173,7 +174,7 @@ def _exceeds(red: NDArray[np.float64], blue: NDArray[np.float64]) -> float:
 
 
 def _cases(settings: Settings) -> list[dict[str, Any]]:
-    """Return one case for each m. The cases take seconds, so there is no quick version."""
+    """Return one case for each m; the cases are fast, so a quick run has them all."""
     folder = None if settings.data is None else str(settings.data)
     return [{"m": m, "samples": _SAMPLES, "folder": folder} for m in _CLOCKS]
 
@@ -217,7 +218,7 @@ def _shown_sample(samples: pd.DataFrame) -> pd.Series[Any]:
 def _draw(tables: Mapping[str, pd.DataFrame]) -> Any:
     """Draw the densities of the two groups on either side of the axis of times.
 
-    On the same side one group would hide the other.
+    If both groups were drawn on the same side, one would hide the other.
     """
     samples = tables["fig1_samples"]
     shown = _shown_sample(samples)
@@ -259,7 +260,7 @@ def _draw_group(
     look = _LOOK[name]
     different, counts = np.unique(curves, axis=1, return_counts=True)
     for curve, count in zip(different.T, counts.tolist(), strict=True):
-        # Equal curves are drawn once, but darker; densities of almost 0 are not drawn.
+        # Equal curves are drawn only once, but darker. Densities close to 0 are not drawn.
         seen = curve > _LEAST * different.max()
         seen |= np.roll(seen, 1) | np.roll(seen, -1)
         ax.plot(
@@ -276,7 +277,10 @@ def _draw_group(
 
 
 def _set_heights(ax: Any, peaks: NDArray[np.float64]) -> None:
-    """Set the limits of the axis; the highest peaks (samples without clock items) are cut off."""
+    """Set the limits of the axes.
+
+    The highest peaks are cut off. They belong to samples without clock items.
+    """
     ticker = load("matplotlib.ticker")
     top = min(1.3 * float(peaks.max()), _HIGHEST)
     if peaks.max() > top:
@@ -306,10 +310,11 @@ def _judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         f"{a:.3f} at m = {m}" for m, a in zip(table["m"].tolist(), auc.tolist(), strict=True)
     )
     text = (
-        "The probability that the time inferred for a sample with both items is later than that "
-        f"for a sample with item 1 alone is {steps}. The standard error of the last number is "
-        f"{error[-1]:.3f}; with the true times the probability is {known:.3f}. The overlap of the "
-        f"two groups decreases from {overlap[0]:.3f} to {overlap[-1]:.3f}."
+        "One time is drawn from the posterior of a sample with both items, and one from the "
+        "posterior of a sample with item 1 alone. The probability that the first of these times is "
+        f"the later one is {steps}. The standard error of the last number is {error[-1]:.3f}. With "
+        f"the true times, the probability is {known:.3f}. The overlap of the mean densities of the "
+        f"two groups of samples decreases from {overlap[0]:.3f} to {overlap[-1]:.3f}."
     )
     numbers = {
         "auc": dict(zip(map(str, table["m"].tolist()), auc.tolist(), strict=True)),
@@ -323,12 +328,12 @@ def _judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
 EXPERIMENTS = {
     "fig1": Experiment(
         name="fig1",
-        title="posterior times of 500 samples, with more and more clocks",
+        title="posteriors of the times of 500 samples, for more and more clock items",
         where="Figure 1, section 3.3",
         claim=(
-            "Without clock items, all posterior times equal the prior. With more clock items, "
-            "samples with item 1 alone (earlier) and samples with both items (later) become more "
-            "different, which shows that item 1 comes first."
+            "Without clock items, the posterior of the time of every sample is the prior. With "
+            "more clock items, the times of samples with item 1 alone (earlier) and of samples "
+            "with both items (later) become more different. This shows that item 1 comes first."
         ),
         task="sequela_paper.time_posteriors:task",
         cases=_cases,
@@ -336,11 +341,11 @@ EXPERIMENTS = {
         draw=_draw,
         judge=_judge,
         differs=(
-            "The clock items are the first m of the 200 in the synthetic data, so that the four "
-            "panels show the same samples. We draw the two groups on either side of the time axis, "
-            "so that neither hides the other. We also measure how well the two groups are "
-            "separated. The highlighted sample is one of the samples with both items: the one that "
-            "has the median true time."
+            "The clock items are the first m of the 200 clock items in the synthetic data, so that "
+            "the four panels show the same samples. We draw the two groups on opposite sides of "
+            "the time axis, so that neither hides the other. We also measure how well the two "
+            "groups are separated. The highlighted sample is the sample with both items that has "
+            "the median true time."
         ),
     )
 }
