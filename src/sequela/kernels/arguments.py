@@ -13,6 +13,7 @@ __all__ = [
     "BlockSums",
     "ColumnRoom",
     "CrossTables",
+    "HistoryList",
     "LogLattice",
     "Moments",
     "PanelPoints",
@@ -238,14 +239,42 @@ class SharedLattice(NamedTuple):
     observed: NDArray[np.int64]
 
 
+class HistoryList(NamedTuple):
+    """Partly known samples, each of which has a latent history.
+
+    The items of sample s are ``items[start[s]:start[s + 1]]``, where `items` is ``large_items`` of
+    `PosteriorTarget`. The first ``present[s]`` of them are present, and the others are missing
+    cells. A history is an order of the present items and some of the missing items. It is at the
+    same places of the orders of `PosteriorState`; entries after its last item are -1.
+
+    The statements about the order of sample s have the numbers from ``statement_start[s]`` to
+    ``statement_start[s + 1] - 1``. Each one says that the item ``before`` arrived before the item
+    ``after``, and is right with the probability ``right``.
+    """
+
+    start: NDArray[np.int64]
+    present: NDArray[np.int64]
+    statement_start: NDArray[np.int64]
+    before: NDArray[np.int64]
+    after: NDArray[np.int64]
+    right: NDArray[np.float64]
+
+
+_NO_ITEMS = np.empty(0, np.int64)
+_NO_HISTORIES = HistoryList(
+    np.zeros(1, np.int64), _NO_ITEMS, np.zeros(1, np.int64), _NO_ITEMS, _NO_ITEMS, np.empty(0)
+)
+
+
 class PosteriorTarget(NamedTuple):
     """The target distribution of a Markov chain over theta.
 
     ``sets`` are the distinct sets; ``lattice`` lists those that are summed exactly, and ``shared``
-    is the union of their lattices. The other samples have a latent order; ``large_start`` and
-    ``large_items`` hold their items, concatenated. ``total`` is the number of samples, ``power``
-    the exponent of the likelihood of the lattice sets (1 in the posterior, smaller in a heated
-    replica), and ``stop_rate`` the rate of the observation.
+    is the union of their lattices. The other complete samples have a latent order; ``large_start``
+    and ``large_items`` hold their items, concatenated. Partly known samples have latent
+    ``histories``, and their items are the last ones of ``large_items``. ``total`` is the number of
+    samples, ``power`` the exponent of the likelihood of the lattice sets (1 in the posterior,
+    smaller in a heated replica), and ``stop_rate`` the rate of the observation.
     """
 
     sets: SetList
@@ -257,14 +286,16 @@ class PosteriorTarget(NamedTuple):
     power: float
     stop_rate: float
     prior: PriorShape
+    histories: HistoryList = _NO_HISTORIES
 
 
 class PosteriorState(NamedTuple):
     """The state of a Markov chain over theta; kernels change it in place.
 
     ``z`` holds the coordinates of theta, ``scale`` the coordinate of the scale, ``orders`` the
-    current orders of the large samples (in the layout of ``large_items``), and ``values`` the
-    log-likelihood of the lattice sets and that of the large samples.
+    current orders of the large samples and histories of the partly known samples (in the layout of
+    ``large_items``), and ``values`` the log-likelihood of the lattice sets and that of these orders
+    and histories.
     """
 
     z: NDArray[np.float64]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from sequela.kernels.latent_histories import count_histories
 from sequela.kernels.shared_lattice import padded_width, shared_log_likelihood
 from sequela.support.jit import kernel
 
@@ -11,7 +12,8 @@ def sum_sample_orders(before, theta, target, orders):
     """Fill ``before[a, b]``: the expected number of samples in which a came before b.
 
     This is the expected number of arrivals of b while a is present. A large sample counts as 1 or
-    0, according to its current latent order. Return False if a probability underflows.
+    0, according to its current latent order. So does a partly known sample in which both items are
+    known to be present. Return False if a probability underflows.
     """
     n = theta.shape[0]
     wanted = n > 0
@@ -27,4 +29,5 @@ def sum_sample_orders(before, theta, target, orders):
         for a in range(order.shape[0]):
             for b in range(a + 1, order.shape[0]):
                 before[order[a], order[b]] += 1.0
+    count_histories(before, target, orders)
     return True
