@@ -222,10 +222,15 @@ class SharedLattice(NamedTuple):
     """The states that are subsets of several sets, each listed once, sorted by their bit masks.
 
     For each state, ``size`` is its number of items, ``item`` its lowest item, ``parent`` the state
-    without this item, and ``samples`` the number of samples with exactly this set. ``observed``
-    lists the states with such samples. ``largest`` is the largest size. The steps from state s to
-    states with one more item have the numbers from ``step_start[s]`` to ``step_start[s + 1] - 1``.
-    For each step, ``step_item`` is the item that arrives, and ``step_to`` is the next state.
+    without this item, and ``samples`` the number of complete samples with exactly this set.
+    ``observed`` lists the states with such samples. ``largest`` is the largest size. The steps from
+    state s to states with one more item have the numbers from ``step_start[s]`` to
+    ``step_start[s + 1] - 1``. For each step, ``step_item`` is the item that arrives, and ``step_to`` is the next state.
+
+    Samples with missing cells are groups: group g has ``group_count[g]`` equal samples, which may
+    be in the states ``end[end_start[g]:end_start[g + 1]]``. The groups from ``pattern_start[p]`` to
+    ``pattern_start[p + 1] - 1`` have the same missing cells, and ``is_known[p]`` marks the other
+    items.
     """
 
     size: NDArray[np.int64]
@@ -237,6 +242,11 @@ class SharedLattice(NamedTuple):
     step_to: NDArray[np.uint32]
     samples: NDArray[np.float64]
     observed: NDArray[np.int64]
+    group_count: NDArray[np.float64]
+    end_start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    pattern_start: NDArray[np.int64]
+    is_known: NDArray[np.bool_]
 
 
 class HistoryList(NamedTuple):

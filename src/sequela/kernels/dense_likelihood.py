@@ -174,7 +174,9 @@ def largest_block(columns):
 def relocate_orders(theta, target, orders, rng):
     """Draw new latent orders given theta: one sweep of block relocation for each large sample.
 
-    Also draw new histories of all partly known samples. A large sample whose rates leave the range of a double keeps its order in this sweep.
+    Also draw new histories of partly known samples.
+
+    A large sample whose rates leave the range of a double keeps its order in this sweep.
     """
     if target.histories.start.shape[0] > 1:
         redraw_histories(dense_tables(theta, target.stop_rate), target, orders, rng)

@@ -203,9 +203,7 @@ def draw_histories(kept, lengths, states, sizes, present, missing, tables, burn_
             for at in range(count):
                 optional = items[at] < 0
                 item = -1 - items[at] if optional else items[at]
-                length = replace_item(
-                    order, length, item, optional, room, tables, nothing, rng
-                )
+                length = replace_item(order, length, item, optional, room, tables, nothing, rng)
                 if length < 0:
                     return False
             if sweep >= burn_in:

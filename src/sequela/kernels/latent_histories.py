@@ -236,9 +236,7 @@ def history_scores(scores, theta, slope, target, orders, chosen):
         first = start[chosen[row]]
         order = orders[first : first + history_length(orders, first, start[chosen[row] + 1])]
         gradient[:] = 0.0
-        sequence_gradient(
-            gradient, theta, order, MARGINAL, np.nan, target.stop_rate, wanted, 1.0
-        )
+        sequence_gradient(gradient, theta, order, MARGINAL, np.nan, target.stop_rate, wanted, 1.0)
         pull = 0.0
         for i in range(n):
             for j in range(n):

@@ -111,11 +111,12 @@ def _history_rows(
     If there are many samples, a part of them stands for all. A history contains more information
     than its sample. Draws of the warm-up correct this (`refine_metric`).
     """
-    some = chosen[:: -(-chosen.size // _MOST_ROWS) or 1]
+    some = chosen[:: max(1, chosen.size // _MOST_ROWS)]
     theta, slope = problem.theta(state)
     scores = np.zeros((some.size, problem.n**2 + 1))
     call(history_scores, scores, theta, slope, problem.target, state.orders, some)
-    return scores * np.sqrt(chosen.size / max(some.size, 1))
+    scores *= np.sqrt(chosen.size / max(some.size, 1))
+    return scores
 
 
 def refine_metric(

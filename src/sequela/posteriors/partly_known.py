@@ -1,6 +1,8 @@
 """Partly known samples in the posterior of theta: their lists for the kernels, and first histories.
 
-A sample is partly known if it has missing cells, or statements about the order of its items.
+A sample is partly known if it has missing cells, or statements about the order of its items. If it
+has no statements, and few present and missing items, the likelihood sums over its missing cells.
+Other partly known samples have latent histories.
 """
 
 from __future__ import annotations
@@ -18,9 +20,39 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import Dataset
     from sequela.kernels.arguments import PosteriorTarget
+    from sequela.likelihood.distinct import DistinctSamples
     from sequela.likelihood.partial import PartialSet
 
-__all__ = ["known_together", "list_histories", "start_histories"]
+__all__ = ["known_together", "list_histories", "start_histories", "summable_samples"]
+
+# For each draw, the orders of the items are counted in the samples with the same missing cells
+# together (`shared_lattice.shared_orders`). These are the largest number of states that are visited
+# for this, the largest number of states of a lattice, and the number of combinations of missing
+# cells that are always accepted.
+_MOST_VISITS = 400_000
+_MOST_STATES = 8_000
+_FEW_PATTERNS = 16
+
+
+def summable_samples(distinct: DistinctSamples, n: int) -> NDArray[np.bool_]:
+    """Return which distinct samples have missing cells over which the likelihood can sum.
+
+    If there are many combinations of missing cells, only the samples with the most frequent
+    combinations are returned.
+    """
+    shares: dict[bytes, float] = {}
+    keys: dict[int, bytes] = {}
+    for s in np.nonzero(distinct.partial)[0].tolist():
+        known = distinct.as_partial(s)
+        if known.statements:
+            continue
+        keys[s] = known.missing.tobytes()
+        shares[keys[s]] = shares.get(keys[s], 0.0) + float(distinct.weights[s])
+    most = max(_FEW_PATTERNS, _MOST_VISITS // min(1 << min(n, 20), _MOST_STATES))
+    kept = set(sorted(shares, key=lambda key: -shares[key])[:most])
+    found = np.zeros(len(distinct), dtype=np.bool_)
+    found[[s for s, key in keys.items() if key in kept]] = True
+    return found
 
 
 def list_histories(
@@ -35,7 +67,7 @@ def list_histories(
     first : int
         Position of the first item of the first sample in the items of the target.
     """
-    items = [np.concatenate([known.present, known.missing]) for known in samples]
+    items = [known.on_lattice for known in samples]
     statements = [statement for known in samples for statement in known.statements]
     sides = np.array([(a, b) for a, b, _ in statements], dtype=np.int64).reshape(-1, 2)
     histories = HistoryList(

@@ -10,7 +10,12 @@ import numpy as np
 from sequela.kernels.arguments import Jumps, PosteriorState, PosteriorTarget, Trajectory
 from sequela.kernels.posterior_sweep import COUNTS, advance, read_theta
 from sequela.likelihood.distinct import DistinctSamples
-from sequela.posteriors.partly_known import known_together, list_histories, start_histories
+from sequela.posteriors.partly_known import (
+    known_together,
+    list_histories,
+    start_histories,
+    summable_samples,
+)
 from sequela.posteriors.priors import prior_shape
 from sequela.posteriors.shared_states import choose_largest_lattice, share_lattices
 from sequela.support.errors import InputError
@@ -58,7 +63,8 @@ class Problem:
     known : array of int, (n,)
         Number of samples in which the cell of each item is not missing.
     largest_lattice : int
-        Larger sets have latent orders. Partly known samples of any size have latent histories.
+        Larger sets have latent orders. Samples with more present and missing items have latent
+        histories, and so have all samples with known orders.
     """
 
     data: Dataset
@@ -83,33 +89,45 @@ class Problem:
                 "sequela.Exponential()"
             )
         distinct = DistinctSamples.of(data, partial=True)
+        summable = summable_samples(distinct, data.n_items)
         if largest_lattice is None and data.weights is None:
-            complete = np.nonzero(~distinct.partial)[0]
-            largest_lattice = choose_largest_lattice(map(distinct.items, complete.tolist()))
+            kept = np.nonzero(~distinct.partial | summable)[0]
+            largest_lattice = choose_largest_lattice(
+                distinct.as_partial(s).on_lattice for s in kept.tolist()
+            )
         elif largest_lattice is None:
             largest_lattice = LARGEST_LATTICE
-        _refuse_weighted_orders(data, distinct.partial[distinct.inverse], largest_lattice)
+        sizes = np.array(
+            [distinct.as_partial(s).on_lattice.size for s in range(len(distinct))], dtype=np.int64
+        )
+        summed = summable & (sizes <= largest_lattice)
+        latent = distinct.partial & ~summed
+        _refuse_weighted_orders(data, latent[distinct.inverse], largest_lattice)
         if distinct.timed.any():
             row = int(distinct.first[np.nonzero(distinct.timed)[0][0]])
             raise InputError(
                 f"sample {data.samples[row]!r} (row {row}) has a known observation time; the "
                 "posterior of theta is for unknown times. Use data.without_times()"
             )
-        is_large = (distinct.sizes > largest_lattice) & ~distinct.partial
-        lattice = np.nonzero((distinct.sizes <= largest_lattice) & ~distinct.partial)[0]
+        is_large = (sizes > largest_lattice) & ~distinct.partial
+        complete = np.nonzero((sizes <= largest_lattice) & ~distinct.partial)[0]
         large = np.nonzero(is_large[distinct.inverse])[0]
         sets = [distinct.items(int(s)) for s in distinct.inverse[large]]
         start = np.zeros(len(sets) + 1, dtype=np.int64)
         np.cumsum([items.size for items in sets], out=start[1:])
-        partly = distinct.inverse[distinct.partial[distinct.inverse]]
+        partly = distinct.inverse[latent[distinct.inverse]]
         histories, more = list_histories(
             [distinct.as_partial(int(s)) for s in partly], int(start[-1])
         )
+        counts = distinct.weights * data.total_weight
         target = PosteriorTarget(
-            sets=distinct.sets,
-            lattice=lattice,
+            sets=(distinct.on_whole_lattices(summed) if summed.any() else distinct).sets,
+            lattice=np.nonzero((sizes <= largest_lattice) & ~latent)[0],
             shared=share_lattices(
-                map(distinct.items, lattice.tolist()), distinct.weights[lattice] * data.total_weight
+                map(distinct.items, complete.tolist()),
+                counts[complete],
+                [(distinct.as_partial(int(s)), float(counts[s])) for s in np.nonzero(summed)[0]],
+                data.n_items,
             ),
             large_start=start,
             large_items=np.concatenate([*sets, *more, np.empty(0, dtype=np.int64)]).astype(
@@ -121,15 +139,15 @@ class Problem:
             prior=prior_shape(prior),
             histories=histories,
         )
-        counts = known_together(data)
+        together, with_known, known = known_together(data)
         return cls(
             data=data,
             prior=prior,
             observation=observation,
             target=target,
-            pair_copies=_pair_copies(*counts),
-            together=counts[0].astype(np.int64),
-            known=np.diagonal(counts[2]).astype(np.int64),
+            pair_copies=_pair_copies(together, with_known, known),
+            together=together.astype(np.int64),
+            known=np.diagonal(known).astype(np.int64),
             largest_lattice=largest_lattice,
         )
 
@@ -206,21 +224,20 @@ def no_shifts(pairs: NDArray[np.int64], n: int) -> Jumps:
     return Jumps(pairs, np.full(len(pairs), -1, dtype=np.int64), np.zeros((0, n * n)))
 
 
-def _refuse_weighted_orders(
-    data: Dataset, partial: NDArray[np.bool_], largest_lattice: int
-) -> None:
+def _refuse_weighted_orders(data: Dataset, latent: NDArray[np.bool_], largest_lattice: int) -> None:
     """Raise an error if a sample with a latent order or history has a weight other than 1.
 
     Such a weight has no meaning, because each sample has its own order.
     """
     if data.weights is None:
         return
-    rows = np.nonzero(partial & (data.weights != 1.0))[0]
+    rows = np.nonzero(latent & (data.weights != 1.0))[0]
     if rows.size:
         raise InputError(
-            f"sample {data.samples[rows[0]]!r} (row {rows[0]}) has missing cells or known orders, "
-            f"and the weight {data.weights[rows[0]]:g}; the posterior of theta supports weights of "
-            "complete samples without known orders only. Leave such samples out, or repeat them"
+            f"sample {data.samples[rows[0]]!r} (row {rows[0]}) has known orders, or more than "
+            f"{largest_lattice} present and missing items, and the weight "
+            f"{data.weights[rows[0]]:g}; the posterior of theta does not support weights of such "
+            "samples. Leave them out, or repeat them"
         )
     rows = np.nonzero((data.set_sizes > largest_lattice) & (data.weights != 1.0))[0]
     if rows.size:
