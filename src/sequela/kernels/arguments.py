@@ -225,7 +225,8 @@ class SharedLattice(NamedTuple):
     without this item, and ``samples`` the number of complete samples with exactly this set.
     ``observed`` lists the states with such samples. ``largest`` is the largest size. The steps from
     state s to states with one more item have the numbers from ``step_start[s]`` to
-    ``step_start[s + 1] - 1``. For each step, ``step_item`` is the item that arrives, and ``step_to`` is the next state.
+    ``step_start[s + 1] - 1``. For each step, ``step_item`` is the item that arrives, and
+    ``step_to`` is the next state.
 
     Samples with missing cells are groups: group g has ``group_count[g]`` equal samples, which may
     be in the states ``end[end_start[g]:end_start[g + 1]]``. The groups from ``pattern_start[p]`` to
