@@ -8,9 +8,6 @@ with the item, and ``r(q)`` the rate of the item. The weight of the place p rela
 ``r(p) / e'(p)`` times the product over q > p of ``W[item, c(q)] e(q) / e'(q)``, where c(q) is the
 item of step q. The rates of all states are stored, so an item that stays absent needs few
 operations. Most missing items stay absent.
-
-If statements about the order are known, the weight of each place is multiplied by the probability
-of the statements given the places of the item and of all others.
 """
 
 import math
@@ -99,49 +96,9 @@ def log_place_weights(weights, rates, exits, order, length, item, tables):
 
 
 @helper
-def weigh_statements(weights, order, length, item, statements):
-    """Multiply the weights of the places of an item by the probabilities of its statements.
-
-    `statements` are the items before, the items after, and the probabilities that the statements
-    are right. Return the sum of the weights.
-    """
-    before, after, right = statements
-    for k in range(before.shape[0]):
-        if item not in (before[k], after[k]):
-            continue
-        is_first = item == before[k]
-        other = after[k] if is_first else before[k]
-        at = 0
-        while order[at] != other:
-            at += 1
-        # At the places 0 to `at` the item comes before the other one.
-        for p in range(length + 1):
-            weights[p] *= right[k] if is_first == (p <= at) else 1.0 - right[k]
-    total = 0.0
-    for p in range(length + 1):
-        total += weights[p]
-    return total
-
-
-@helper
-def insert_item(order, length, item, place, rates, exits, tables):
-    """Insert an item after `place` others; return the new length."""
-    for q in range(length, place, -1):
-        order[q] = order[q - 1]
-    order[place] = item
-    extend(rates, exits, order, length + 1, place + 1, tables)
-    return length + 1
-
-
-@helper
-def replace_item(order, length, item, may_be_absent, room, tables, statements, rng):
-    """Draw a new place of an item; return the new length.
-
-    If rates are out of range, the item stays where it was, and -1 - length is returned.
-    `statements` about the order of the sample are those of `weigh_statements`.
-    """
+def replace_item(order, length, item, may_be_absent, room, tables, rng):
+    """Draw a new place of an item; return the new length, or -1 if rates are out of range."""
     weights, rates, exits = room
-    known = statements[0].shape[0] > 0
     at = -1
     for q in range(length):
         if order[q] == item:
@@ -153,27 +110,24 @@ def replace_item(order, length, item, may_be_absent, room, tables, statements, r
         extend(rates, exits, order, length, at + 1, tables)
     absent = 1.0
     total = place_weights(weights, rates, exits, order, length, item, tables)
-    if known:
-        total = weigh_statements(weights, order, length, item, statements)
     if not 1e-200 < total < 1e200:
         total, absent = log_place_weights(weights, rates, exits, order, length, item, tables)
-        if known:
-            total = weigh_statements(weights, order, length, item, statements)
         if not 0.0 < total < np.inf:
-            if at >= 0:
-                length = insert_item(order, length, item, at, rates, exits, tables)
-            return -1 - length
+            return -1
     left = rng.random() * (total + absent) - absent if may_be_absent else rng.random() * total
     if left < 0.0:
         return length
-    place = -1
+    place = length
     for q in range(length + 1):
-        if weights[q] > 0.0:
-            place = q
         left -= weights[q]
         if left < 0.0:
+            place = q
             break
-    return insert_item(order, length, item, place, rates, exits, tables)
+    for q in range(length, place, -1):
+        order[q] = order[q - 1]
+    order[place] = item
+    extend(rates, exits, order, length + 1, place + 1, tables)
+    return length + 1
 
 
 @kernel
@@ -188,7 +142,6 @@ def draw_histories(kept, lengths, states, sizes, present, missing, tables, burn_
     count = present.shape[0] + missing.shape[0]
     room = (np.empty(count + 1), np.empty((count + 1, n)), np.empty(count + 1))
     items = np.empty(count, np.int64)
-    nothing = (items[:0], items[:0], room[0][:0])
     for chain in range(states.shape[0]):
         order = states[chain]
         length = sizes[chain]
@@ -203,7 +156,7 @@ def draw_histories(kept, lengths, states, sizes, present, missing, tables, burn_
             for at in range(count):
                 optional = items[at] < 0
                 item = -1 - items[at] if optional else items[at]
-                length = replace_item(order, length, item, optional, room, tables, nothing, rng)
+                length = replace_item(order, length, item, optional, room, tables, rng)
                 if length < 0:
                     return False
             if sweep >= burn_in:

@@ -3,8 +3,8 @@
 A sample with missing cells or with statements about its order has a history as a latent variable:
 an order of its present items and of some of its missing items. Given the history, the sample
 contributes the probability of this sequence (Proposition 2). In each sweep, every item is removed
-from the history and inserted again (`histories`), so that no completion and no order is left out.
-The statements do not depend on theta. They only change how histories are drawn.
+from the history and inserted again (`history_places`), so that every possible history can be
+reached. The statements do not depend on theta. They only change how histories are drawn.
 """
 
 import math
@@ -12,7 +12,8 @@ import math
 import numpy as np
 
 from sequela.kernels.gemm import lane_sum
-from sequela.kernels.histories import extend, replace_item
+from sequela.kernels.histories import extend
+from sequela.kernels.history_places import insert_item, redraw_item, remove_item, weigh_places
 from sequela.kernels.sequence import MARGINAL, sequence_gradient
 from sequela.support.jit import helper, kernel
 
@@ -29,6 +30,14 @@ def history_length(orders, first, last):
     while first + length < last and orders[first + length] >= 0:
         length += 1
     return length
+
+
+@helper
+def statements_of(histories, s):
+    """Return the statements about the order of a sample: items before, after, probabilities."""
+    first = histories.statement_start[s]
+    last = histories.statement_start[s + 1]
+    return histories.before[first:last], histories.after[first:last], histories.right[first:last]
 
 
 @helper
@@ -132,11 +141,7 @@ def redraw_histories(tables, target, orders, rng):
         for q in range(length):
             order[q] = orders[first + q]
         extend(room[1], room[2], order, length, 0, tables)
-        some = histories.statement_start[s]
-        end = histories.statement_start[s + 1]
-        statements = (
-            histories.before[some:end], histories.after[some:end], histories.right[some:end]
-        )  # fmt: skip
+        statements = statements_of(histories, s)
         # Numbers of items, present ones first, in random order.
         for at in range(count):
             items[at] = at
@@ -146,7 +151,7 @@ def redraw_histories(tables, target, orders, rng):
         for at in range(count):
             item = target.large_items[first + items[at]]
             optional = items[at] >= histories.present[s]
-            length = replace_item(order, length, item, optional, room, tables, statements, rng)
+            length = redraw_item(order, length, item, optional, room, tables, statements, rng)
             if length < 0:
                 length = -1 - length
         for q in range(count):
@@ -204,20 +209,44 @@ def exchange_in_histories(orders, target, i, j):
 
 
 @helper
-def count_histories(before, target, orders):
-    """Add 1 to ``before[a, b]`` for each history with a before b, if both are known as present."""
+def count_histories(before, tables, target, orders):
+    """Add to ``before[a, b]`` the expected number of partly known samples with a before b.
+
+    Only samples that are known to have both items count. The mean over the places of a given the
+    rest of the history, and that over the places of b, have smaller errors than the order in the
+    history itself. The mean of these two numbers is used.
+    """
     histories = target.histories
-    is_known = np.zeros(before.shape[0], np.bool_)
+    n = tables.rate.shape[0]
+    room = (np.empty(n + 1), np.empty((n + 1, n)), np.empty(n + 1))
+    order = np.empty(n, np.int64)
+    is_known = np.zeros(n, np.bool_)
     for s in range(histories.start.shape[0] - 1):
         first = histories.start[s]
         known = target.large_items[first : first + histories.present[s]]
+        if known.shape[0] < 2:
+            continue
         for item in known:
             is_known[item] = True
         length = history_length(orders, first, histories.start[s + 1])
-        for a in range(first, first + length):
-            for b in range(a + 1, first + length):
-                if is_known[orders[a]] and is_known[orders[b]]:
-                    before[orders[a], orders[b]] += 1.0
+        for q in range(length):
+            order[q] = orders[first + q]
+        statements = statements_of(histories, s)
+        extend(room[1], room[2], order, length, 0, tables)
+        for item in known:
+            length, at = remove_item(order, length, item, room[1], room[2], tables)
+            total, _ = weigh_places(order, length, item, room, tables, statements)
+            in_range = 0.0 < total < np.inf
+            share = 0.0
+            for q in range(length):
+                if in_range:
+                    share = min(share + room[0][q] / total, 1.0)
+                else:
+                    share = 1.0 if at <= q else 0.0
+                if is_known[order[q]]:
+                    before[item, order[q]] += 0.5 * share
+                    before[order[q], item] += 0.5 * (1.0 - share)
+            length = insert_item(order, length, item, at, room[1], room[2], tables)
         for item in known:
             is_known[item] = False
 
