@@ -29,6 +29,7 @@ CASES: dict[str, tuple[int, str, str, int | None]] = {
     "8": (8, "panels", "student-t", None),
     "8-known": (8, "all cells known", "student-t", None),
     "8-complete": (8, "complete samples only", "student-t", None),
+    "8-laplace": (8, "panels", "laplace", None),
     "8-latent": (8, "panels", "laplace", 1),
     "12": (12, "panels", "student-t", None),
     "12-known": (12, "all cells known", "student-t", None),
