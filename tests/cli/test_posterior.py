@@ -194,13 +194,40 @@ def test_a_second_signal_ends_a_run_in_the_middle_of_a_batch(table, tmp_path, mo
 
 def test_refused_data_leave_no_folder_and_change_none(table, tmp_path):
     gaps = tmp_path / "gaps.csv"
-    gaps.write_text("A,B\n0,1\n1,NA\n", "utf-8")
+    gaps.write_text("A,B\n0,1\n1,\n", "utf-8")
     refused = run("posterior", gaps, "-o", tmp_path / "new")
     assert refused.exit_code == 2
-    assert "missing cells" in refused.output
+    assert "the value is missing" in refused.output
     assert not (tmp_path / "new").exists()
     made = tmp_path / "made"
     assert run("posterior", table, "-o", made, *ARGUMENTS).exit_code == 0
     before = {path.name: path.read_bytes() for path in made.iterdir()}
     assert run("posterior", gaps, "-o", made, "--force").exit_code == 2
     assert {path.name: path.read_bytes() for path in made.iterdir()} == before
+
+
+def test_missing_cells_and_known_orders(tmp_path):
+    """The known orders are part of the run: a continued run and the report read them again."""
+    rows = 8 * ["1,1,0"] + 6 * ["1,0,NA"] + 6 * ["0,0,1"] + 4 * ["NA,1,1"] + 6 * ["0,0,0"]
+    table, orders, folder = (tmp_path / name for name in ("gaps.csv", "orders.csv", "out"))
+    lines = [f"s{k},{row}" for k, row in enumerate(rows)]
+    table.write_text("sample,A,B,C\n" + "\n".join(lines) + "\n", "utf-8")
+    known = [f"s{k},A,B,{p}" for k, p in enumerate((1, 1, 0.9, 1))]
+    orders.write_text("sample,before,after,probability\n" + "\n".join(known) + "\n", "utf-8")
+    whole = run("posterior", table, "-o", tmp_path / "whole", *ARGUMENTS, "--orders", orders)
+    assert whole.exit_code == 0, whole.output
+    assert "10 cells of 2 items and 10 samples" in whole.output
+    short = [*ARGUMENTS, "--draws", "12", "--orders", orders]
+    assert run("posterior", table, "-o", folder, *short).exit_code == 0
+    more = run("posterior", table, "-o", folder, "--continue", "--draws", "8", "--threads", "1")
+    assert more.exit_code == 0, more.output
+    one, two = (sequela.Posterior.load(x / "posterior.npz") for x in (tmp_path / "whole", folder))
+    assert one.fingerprint == two.fingerprint
+    assert one.draws.theta.shape == two.draws.theta.shape
+    record = json.loads((folder / "run.json").read_text())
+    assert record["options"]["orders"] == str(orders)
+    assert run("report", folder).exit_code == 0
+    orders.write_text("sample,before,after\ns0,B,A\n", "utf-8")
+    changed = run("report", folder)
+    assert changed.exit_code == 2
+    assert "is not the file that the run was made from" in changed.output

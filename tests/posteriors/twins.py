@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import numpy as np
 import scipy.special
 import scipy.stats
 
 import reference as ref
+from likelihood import partly_known
 from sequela.kernels.arguments import Jumps, PosteriorState, PosteriorTarget, SetList, Trajectory
 from sequela.kernels.posterior_sweep import COUNTS, advance, read_theta
+from sequela.likelihood.partial import PartialSet
+from sequela.posteriors.partly_known import list_histories
 from sequela.posteriors.priors import Laplace, LearnedScale, StudentT, prior_shape
 from sequela.posteriors.problem import no_shifts
 from sequela.posteriors.shared_states import share_lattices
@@ -211,3 +215,85 @@ def batch_mean(draws, batches=100):
     rows = rows[: length * batches].reshape(batches, length, *draws.shape[2:])
     means = rows.mean(axis=1)
     return means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(batches)
+
+
+# --- Partly known samples -------------------------------------------------------------------------
+
+
+def with_histories(target, samples):
+    """Return the target with latent histories of partly known samples (PartialSet) as well."""
+    histories, items = list_histories(samples, len(target.large_items))
+    together = [target.large_items, *items]
+    return target._replace(large_items=np.concatenate(together), histories=histories)
+
+
+def with_groups(target, samples, n):
+    """Return the target with sums over the missing cells of samples (PartialSet)."""
+    groups = [(known, 1.0) for known in samples]
+    return target._replace(shared=share_lattices([], [], groups, n))
+
+
+def padded_histories(orders, samples):
+    """Return histories in the layout of a state: -1 after the last item of each one."""
+    rows = [
+        [*order, *[-1] * (known.on_lattice.size - len(order))]
+        for order, known in zip(orders, samples, strict=True)
+    ]
+    return np.array([item for row in rows for item in row], dtype=np.int64)
+
+
+def simulated_knowledge(order, n, rng, missing=0.3, stated=0.4):
+    """Return what is known about a sample with this order: a PartialSet.
+
+    Cells are missing at random. Of some pairs of known items, the order is stated: with certainty,
+    or right with the probability 0.8. A wrong statement has the probability 0.2.
+    """
+    hidden = rng.random(n) < missing
+    present = np.array(sorted(i for i in order if not hidden[i]), dtype=np.int64)
+    place = {item: at for at, item in enumerate(order)}
+    statements = []
+    for a, b in itertools.combinations(present.tolist(), 2):
+        if rng.random() >= stated:
+            continue
+        first, second = (a, b) if place[a] < place[b] else (b, a)
+        right = 1.0 if rng.random() < 0.4 else 0.8
+        if rng.random() >= right:
+            first, second = second, first
+        statements.append((first, second, right))
+    return PartialSet(present, np.flatnonzero(hidden).astype(np.int64), tuple(statements))
+
+
+def sequence_table(theta, stop_rate=1.0):
+    """Return all sequences of n items, and their probabilities for theta (..., n, n), eq. (6)."""
+    n = theta.shape[-1]
+    found = {(): np.ones(theta.shape[:-2])}
+    for size in range(n):
+        for sequence in [each for each in found if len(each) == size]:
+            rates = _rates(theta, sequence)
+            total = stop_rate + sum(rates.values())
+            for item, rate in rates.items():
+                found[(*sequence, item)] = found[sequence] * rate / total
+    for sequence in list(found):
+        found[sequence] = (
+            found[sequence] * stop_rate / (stop_rate + sum(_rates(theta, sequence).values()))
+        )
+    return list(found), np.stack(list(found.values()), axis=-1)
+
+
+def _rates(theta, sequence):
+    """Return the rates of all absent items, for theta (..., n, n)."""
+    absent = [j for j in range(theta.shape[-1]) if j not in sequence]
+    return {j: np.exp(theta[..., j, j] + sum(theta[..., i, j] for i in sequence)) for j in absent}
+
+
+def possible_shares(sequences, known):
+    """Return for each sequence the probability of what is known about a sample (PartialSet)."""
+    present, missing = set(known.present.tolist()), set(known.missing.tolist())
+    return np.array(
+        [
+            partly_known.report(sequence, known.statements)
+            if present <= set(sequence) <= present | missing
+            else 0.0
+            for sequence in sequences
+        ]
+    )

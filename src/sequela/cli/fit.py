@@ -306,13 +306,6 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
             soft_wrap=True,
         )
         return
-    if report.import_summary.missing:
-        console.print(
-            "\nWhere the data cannot tell, do not report an order. `sequela posterior`, which "
-            "gives each order a probability, needs samples without missing cells",
-            soft_wrap=True,
-        )
-        return
     table = shlex.quote(str(data))
     certainty = shlex.quote(f"{report.folder}-certainty")
     options = report.options
@@ -325,19 +318,25 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
         table = made
     items = f" --drop {shlex.quote(','.join(options.drop))}" if options.drop else ""
     items_to_read = items
+    if options.orders is not None:
+        items += f" --orders {shlex.quote(options.orders)}"
     items += f" --most-frequent {options.most_frequent}" if options.most_frequent else ""
     pair = [str(untold.iloc[0][name]) for name in ("first", "second")]
     # Without "--", a label such as -18q would be read as an option.
     mark = "-- " if any(label.startswith("-") for label in pair) else ""
     asked = mark + " ".join(shlex.quote(label) for label in pair)
-    console.print(
+    steps = (
         f"\nWhere the data cannot tell, do not report an order. The next steps:\n{first}"
         f"  sequela posterior {table} -o {certainty}{items}\n"
-        "    gives each order a probability, averaged over all plausible models\n"
-        f"  sequela plan {certainty} {table}{items_to_read} {asked}\n"
-        "    shows how many more samples would decide an order",
-        soft_wrap=True,
+        "    gives each order a probability, averaged over all plausible models"
     )
+    if not report.import_summary.missing and options.orders is None:
+        # `sequela plan` needs complete samples without known orders.
+        steps += (
+            f"\n  sequela plan {certainty} {table}{items_to_read} {asked}\n"
+            "    shows how many more samples would decide an order"
+        )
+    console.print(steps, soft_wrap=True)
 
 
 def _show_check(report: FitReport, console: Any) -> None:

@@ -60,6 +60,10 @@ _MAX_ROWS = 20
 @most_frequent_option
 @drop_option
 @click.option(
+    "--orders", metavar="FILE",
+    help="Table of known orders: sample, before, after and, optionally, probability.",
+)  # fmt: skip
+@click.option(
     "--continue", "proceed", is_flag=True,
     help="Continue the run in the output folder. If the run was stopped, it is continued to its "
     "end. If it had ended, it continues only if --draws or --most-draws asks for more "
@@ -93,6 +97,7 @@ def posterior(
         most_frequent=given["most_frequent"],
         drop=tuple(split_items(given["drop"]) or ()),
         settings={name: value for name, value in asked.items() if value is not None},
+        orders=given["orders"],
     )
     report = run_posterior(
         data, output, options, proceed=proceed, force=force,

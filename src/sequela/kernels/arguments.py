@@ -13,6 +13,7 @@ __all__ = [
     "BlockSums",
     "ColumnRoom",
     "CrossTables",
+    "HistoryList",
     "LogLattice",
     "Moments",
     "PanelPoints",
@@ -221,10 +222,16 @@ class SharedLattice(NamedTuple):
     """The states that are subsets of several sets, each listed once, sorted by their bit masks.
 
     For each state, ``size`` is its number of items, ``item`` its lowest item, ``parent`` the state
-    without this item, and ``samples`` the number of samples with exactly this set. ``observed``
-    lists the states with such samples. ``largest`` is the largest size. The steps from state s to
-    states with one more item have the numbers from ``step_start[s]`` to ``step_start[s + 1] - 1``.
-    For each step, ``step_item`` is the item that arrives, and ``step_to`` is the next state.
+    without this item, and ``samples`` the number of complete samples with exactly this set.
+    ``observed`` lists the states with such samples. ``largest`` is the largest size. The steps from
+    state s to states with one more item have the numbers from ``step_start[s]`` to
+    ``step_start[s + 1] - 1``. For each step, ``step_item`` is the item that arrives, and
+    ``step_to`` is the next state.
+
+    Samples with missing cells are groups: group g has ``group_count[g]`` equal samples, which may
+    be in the states ``end[end_start[g]:end_start[g + 1]]``. The groups from ``pattern_start[p]`` to
+    ``pattern_start[p + 1] - 1`` have the same missing cells, and ``is_known[p]`` marks the other
+    items.
     """
 
     size: NDArray[np.int64]
@@ -236,16 +243,49 @@ class SharedLattice(NamedTuple):
     step_to: NDArray[np.uint32]
     samples: NDArray[np.float64]
     observed: NDArray[np.int64]
+    group_count: NDArray[np.float64]
+    end_start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    pattern_start: NDArray[np.int64]
+    is_known: NDArray[np.bool_]
+
+
+class HistoryList(NamedTuple):
+    """Partly known samples, each of which has a latent history.
+
+    The items of sample s are ``items[start[s]:start[s + 1]]``, where `items` is ``large_items`` of
+    `PosteriorTarget`. The first ``present[s]`` of them are present, and the others are missing
+    cells. A history is an order of the present items and some of the missing items. It is at the
+    same places of the orders of `PosteriorState`; entries after its last item are -1.
+
+    The statements about the order of sample s have the numbers from ``statement_start[s]`` to
+    ``statement_start[s + 1] - 1``. Each one says that the item ``before`` arrived before the item
+    ``after``, and is right with the probability ``right``.
+    """
+
+    start: NDArray[np.int64]
+    present: NDArray[np.int64]
+    statement_start: NDArray[np.int64]
+    before: NDArray[np.int64]
+    after: NDArray[np.int64]
+    right: NDArray[np.float64]
+
+
+_NO_ITEMS = np.empty(0, np.int64)
+_NO_HISTORIES = HistoryList(
+    np.zeros(1, np.int64), _NO_ITEMS, np.zeros(1, np.int64), _NO_ITEMS, _NO_ITEMS, np.empty(0)
+)
 
 
 class PosteriorTarget(NamedTuple):
     """The target distribution of a Markov chain over theta.
 
     ``sets`` are the distinct sets; ``lattice`` lists those that are summed exactly, and ``shared``
-    is the union of their lattices. The other samples have a latent order; ``large_start`` and
-    ``large_items`` hold their items, concatenated. ``total`` is the number of samples, ``power``
-    the exponent of the likelihood of the lattice sets (1 in the posterior, smaller in a heated
-    replica), and ``stop_rate`` the rate of the observation.
+    is the union of their lattices. The other complete samples have a latent order; ``large_start``
+    and ``large_items`` hold their items, concatenated. Partly known samples have latent
+    ``histories``, and their items are the last ones of ``large_items``. ``total`` is the number of
+    samples, ``power`` the exponent of the likelihood of the lattice sets (1 in the posterior,
+    smaller in a heated replica), and ``stop_rate`` the rate of the observation.
     """
 
     sets: SetList
@@ -257,14 +297,16 @@ class PosteriorTarget(NamedTuple):
     power: float
     stop_rate: float
     prior: PriorShape
+    histories: HistoryList = _NO_HISTORIES
 
 
 class PosteriorState(NamedTuple):
     """The state of a Markov chain over theta; kernels change it in place.
 
     ``z`` holds the coordinates of theta, ``scale`` the coordinate of the scale, ``orders`` the
-    current orders of the large samples (in the layout of ``large_items``), and ``values`` the
-    log-likelihood of the lattice sets and that of the large samples.
+    current orders of the large samples and histories of the partly known samples (in the layout of
+    ``large_items``), and ``values`` the log-likelihood of the lattice sets and that of these orders
+    and histories.
     """
 
     z: NDArray[np.float64]

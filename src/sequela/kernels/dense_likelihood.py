@@ -3,6 +3,7 @@
 Draws of a posterior have no zero entries, so every item is a column of every set. Sets of moderate
 size are summed over the union of their lattices (`shared_lattice`). A larger sample has an order of
 its items as a latent variable, and contributes the probability of this sequence (Proposition 2).
+Partly known samples have latent histories (`latent_histories`).
 """
 
 import math
@@ -11,6 +12,7 @@ import numpy as np
 
 from sequela.kernels.arguments import BlockSums, SetColumns, ThetaTables
 from sequela.kernels.columns import SHORTCUT_LIMIT
+from sequela.kernels.latent_histories import history_log_likelihood, redraw_histories
 from sequela.kernels.lattice import evaluate_block
 from sequela.kernels.limits import LARGEST_LOG_RATE
 from sequela.kernels.relocation import relocate
@@ -90,14 +92,17 @@ def lattice_log_likelihood(theta, target, chosen, gradient, want_gradient):
 
 @helper
 def order_log_likelihood(theta, target, orders, gradient, want_gradient):
-    """Return the log-probability of all latent orders; add its gradient if `want_gradient`."""
+    """Return the log-probability of all latent orders and histories.
+
+    If `want_gradient`, add its gradient.
+    """
     value = 0.0
     for s in range(target.large_start.shape[0] - 1):
         order = orders[target.large_start[s] : target.large_start[s + 1]]
         value += sequence_gradient(
             gradient, theta, order, MARGINAL, np.nan, target.stop_rate, want_gradient, 1.0
         )
-    return value
+    return value + history_log_likelihood(theta, target, orders, gradient, want_gradient)
 
 
 @inlined
@@ -169,8 +174,12 @@ def largest_block(columns):
 def relocate_orders(theta, target, orders, rng):
     """Draw new latent orders given theta: one sweep of block relocation for each large sample.
 
-    A sample whose rates leave the range of a double keeps its order in this sweep.
+    Also draw new histories of partly known samples.
+
+    A large sample whose rates leave the range of a double keeps its order in this sweep.
     """
+    if target.histories.start.shape[0] > 1:
+        redraw_histories(dense_tables(theta, target.stop_rate), target, orders, rng)
     nothing = np.empty((0, 1), np.int64)
     for s in range(target.large_start.shape[0] - 1):
         first = target.large_start[s]

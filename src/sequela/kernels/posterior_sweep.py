@@ -12,6 +12,7 @@ from sequela.kernels.arguments import JumpWay
 from sequela.kernels.dense_likelihood import evaluate, relocate_orders
 from sequela.kernels.family_jump import accept_jump, change_order, exchange_items
 from sequela.kernels.hamiltonian import fill_force, hamiltonian_move
+from sequela.kernels.latent_histories import exchange_in_histories
 from sequela.kernels.prior_transform import (
     LARGEST_THETA,
     copy_entries,
@@ -48,7 +49,7 @@ _GUIDED = 0.7
 # attempts to choose such pairs.
 _SEVERAL = 0.3
 _TRIES = 30
-# The part of the jumps that exchange items in latent orders.
+# The part of the jumps that exchange items in latent orders and histories.
 _EXCHANGING = 0.3
 # Typical shift of a whole row of theta, and step of the coordinate of the scale.
 _SHIFT = 0.5
@@ -198,6 +199,7 @@ def jump_pairs(state, target, jumps, count, counts, rng):
             gain += more
             if crossed and exchanges:
                 exchange_items(orders, target, i, j)
+                gain += exchange_in_histories(orders, target, i, j)
         counts[3] += 1.0
         if possible and accept_jump(state, target, theta, z, orders, gain, level):
             counts[4] += 1.0
@@ -236,7 +238,7 @@ def advance(state, target, trajectory, jumps, per_sweep, sweeps, counts, force, 
                 counts[7] += 1.0
                 if change_scale(state, target.prior, rng):
                     counts[8] += 1.0
-        if target.large_start.shape[0] > 1:
+        if state.orders.shape[0] > 0:
             fill_theta(theta, slope, state.z, state.scale, target.prior)
             relocate_orders(theta, target, state.orders, rng)
             evaluate(theta, target, state.orders, state.values, slope, unwanted)

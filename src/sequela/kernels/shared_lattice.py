@@ -152,12 +152,30 @@ def close_state(total, to, below, row, rates, flow, width):
 
 
 @helper
-def backward(collected, times, holding, rates, factors, lattice, absence):
+def add_groups(ends, times, lattice, stop_rate, first, last):
+    """Return the log-likelihood of the groups from `first` to `last` - 1 (see `SharedLattice`).
+
+    Its derivatives by the times in all states are added to `ends`.
+    """
+    value = 0.0
+    for g in range(first, last):
+        total = 0.0
+        for at in range(lattice.end_start[g], lattice.end_start[g + 1]):
+            total += times[lattice.end[at]]
+        value += lattice.group_count[g] * math.log(stop_rate * total)
+        for at in range(lattice.end_start[g], lattice.end_start[g + 1]):
+            ends[lattice.end[at]] += lattice.group_count[g] / total
+    return value
+
+
+@helper
+def backward(collected, times, holding, rates, factors, lattice, ends, absence):
     """Fill ``collected[i, j]`` with the derivative of the log-likelihood by the effect of i on j.
 
     The last row contains the derivatives by the log base rates. A derivative is the expected number
     of arrivals of j while i is present, minus the expected integral of the rate of j over this
-    time. For the derivative, `absence` must be 1. If it is 0, the integral is left out.
+    time. For the derivative, `absence` must be 1. If it is 0, the integral is left out. `ends` has
+    the derivative of the log-likelihood by the time in each state.
 
     When the walk leaves a state, the sums of this state and of the states below it in the tree are
     added to the row of its lowest item, and to its parent.
@@ -186,7 +204,7 @@ def backward(collected, times, holding, rates, factors, lattice, absence):
         # not used, because it would belong to the parent of the empty set.
         here = row + np.uintp(width)
         time = times[s]
-        gain = lattice.samples[s] / time if lattice.samples[s] > 0.0 else 0.0
+        gain = ends[s]
         for step in range(lattice.step_start[s], lattice.step_start[s + 1]):
             item = np.uintp(lattice.step_item[step])
             part = rates[row + item] * ahead[lattice.step_to[step]]
@@ -214,9 +232,53 @@ def shared_log_likelihood(theta, lattice, stop_rate, collected, want_gradient, a
     holding = np.empty(states)
     forward(times, holding, rates, factors, lattice, stop_rate, width)
     value = 0.0
+    ends = np.zeros(states)
     for at in range(lattice.observed.shape[0]):
         s = lattice.observed[at]
         value += lattice.samples[s] * math.log(stop_rate * times[s])
+        ends[s] = lattice.samples[s] / times[s]
+    value += add_groups(ends, times, lattice, stop_rate, 0, lattice.group_count.shape[0])
     if want_gradient and value > -1e300:
-        backward(collected, times, holding, rates, factors, lattice, absence)
+        backward(collected, times, holding, rates, factors, lattice, ends, absence)
     return value
+
+
+@helper
+def shared_orders(before, theta, lattice, stop_rate):
+    """Fill ``before[a, b]``: the expected number of samples on the lattice with a before b.
+
+    Only samples in which both items are known to be present count. Return False if a probability
+    underflows.
+    """
+    n = theta.shape[0]
+    width = padded_width(n)
+    collected = np.empty((n + 1, width))
+    states = lattice.size.shape[0]
+    times = np.empty(states)
+    holding = np.empty(states)
+    before[:] = 0.0
+    # Complete samples first, then the groups with the same missing cells. All samples of such a
+    # group have the same known items.
+    for p in range(-1, lattice.pattern_start.shape[0] - 1):
+        rates, factors = padded_rates(theta, width, lattice.largest + 1)
+        forward(times, holding, rates, factors, lattice, stop_rate, width)
+        ends = np.zeros(states)
+        value = 0.0
+        if p < 0:
+            for at in range(lattice.observed.shape[0]):
+                s = lattice.observed[at]
+                value += lattice.samples[s] * math.log(stop_rate * times[s])
+                ends[s] = lattice.samples[s] / times[s]
+        else:
+            value = add_groups(
+                ends, times, lattice, stop_rate,
+                lattice.pattern_start[p], lattice.pattern_start[p + 1],
+            )  # fmt: skip
+        if not value > -1e300:
+            return False
+        backward(collected, times, holding, rates, factors, lattice, ends, 0.0)
+        for a in range(n):
+            for b in range(n):
+                if a != b and (p < 0 or (lattice.is_known[p, a] and lattice.is_known[p, b])):
+                    before[a, b] += collected[a, b]
+    return True

@@ -55,6 +55,11 @@ class PartialSet:
     missing: NDArray[np.int64]
     statements: tuple[tuple[int, int, float], ...] = ()
 
+    @property
+    def on_lattice(self) -> NDArray[np.int64]:
+        """The present items and then the missing items."""
+        return np.concatenate([self.present, self.missing])
+
     @cached_property
     def _missing(self) -> frozenset[int]:
         return frozenset(self.missing.tolist())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sequela.kernels.dense_likelihood import set_scores
+from sequela.kernels.latent_histories import history_scores
 from sequela.support.jit import call
 
 if TYPE_CHECKING:
@@ -76,12 +77,15 @@ def estimate_metric(problem: Problem, states: list[PosteriorState]) -> Metric:
     lattice = problem.target.lattice
     every = lattice.size * len(states) <= _MOST_ROWS
     rows = []
+    partly = np.arange(problem.target.histories.present.size)
     for place, state in enumerate(states):
         chosen = lattice if every else lattice[place :: len(states)]
         theta, slope = problem.theta(state)
         scores = np.zeros((chosen.size, problem.n**2 + 1))
         call(set_scores, scores, theta, slope, problem.target, chosen)
         rows.append(scores / np.sqrt(len(states)) if every else scores)
+        if partly.size:
+            rows.append(_history_rows(problem, state, partly[place :: len(states)]))
     G = np.concatenate(rows)
     m, d = G.shape
     if m == 0:
@@ -97,6 +101,22 @@ def estimate_metric(problem: Problem, states: list[PosteriorState]) -> Metric:
     if m < d:
         directions = (directions @ G) / np.sqrt(information)[:, None]
     return Metric(np.ascontiguousarray(directions), information)
+
+
+def _history_rows(
+    problem: Problem, state: PosteriorState, chosen: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the scores of the histories of partly known samples.
+
+    If there are many samples, a part of them stands for all. A history contains more information
+    than its sample. Draws of the warm-up correct this (`refine_metric`).
+    """
+    some = chosen[:: max(1, chosen.size // _MOST_ROWS)]
+    theta, slope = problem.theta(state)
+    scores = np.zeros((some.size, problem.n**2 + 1))
+    call(history_scores, scores, theta, slope, problem.target, state.orders, some)
+    scores *= np.sqrt(chosen.size / max(some.size, 1))
+    return scores
 
 
 def refine_metric(

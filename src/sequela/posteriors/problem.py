@@ -10,6 +10,12 @@ import numpy as np
 from sequela.kernels.arguments import Jumps, PosteriorState, PosteriorTarget, Trajectory
 from sequela.kernels.posterior_sweep import COUNTS, advance, read_theta
 from sequela.likelihood.distinct import DistinctSamples
+from sequela.posteriors.partly_known import (
+    known_together,
+    list_histories,
+    start_histories,
+    summable_samples,
+)
 from sequela.posteriors.priors import prior_shape
 from sequela.posteriors.shared_states import choose_largest_lattice, share_lattices
 from sequela.support.errors import InputError
@@ -53,9 +59,12 @@ class Problem:
         Pairs of items for jumps, and the number of copies of each. Pairs with a stronger
         association have more copies, so that they are tried more often.
     together : array of int, (n, n)
-        Number of samples that have both items.
+        Number of samples that are known to have both items.
+    known : array of int, (n,)
+        Number of samples in which the cell of each item is not missing.
     largest_lattice : int
-        Larger sets have latent orders.
+        Larger sets have latent orders. Samples with more present and missing items have latent
+        histories, and so have all samples with known orders.
     """
 
     data: Dataset
@@ -64,6 +73,7 @@ class Problem:
     target: PosteriorTarget
     pair_copies: tuple[NDArray[np.int64], NDArray[np.int64]]
     together: NDArray[np.int64]
+    known: NDArray[np.int64]
     largest_lattice: int
 
     @classmethod
@@ -78,48 +88,66 @@ class Problem:
                 f"{observation.kind!r}; use an observation with a constant rate, such as "
                 "sequela.Exponential()"
             )
-        data.require_plain("the posterior of theta")
-        distinct = DistinctSamples.of(data)
+        distinct = DistinctSamples.of(data, partial=True)
+        summable = summable_samples(distinct, data.n_items)
         if largest_lattice is None and data.weights is None:
+            kept = np.nonzero(~distinct.partial | summable)[0]
             largest_lattice = choose_largest_lattice(
-                map(distinct.items, range(len(distinct.sizes)))
+                distinct.as_partial(s).on_lattice for s in kept.tolist()
             )
         elif largest_lattice is None:
             largest_lattice = LARGEST_LATTICE
-        _refuse_weighted_orders(data, largest_lattice)
+        sizes = np.array(
+            [distinct.as_partial(s).on_lattice.size for s in range(len(distinct))], dtype=np.int64
+        )
+        summed = summable & (sizes <= largest_lattice)
+        latent = distinct.partial & ~summed
+        _refuse_weighted_orders(data, latent[distinct.inverse], largest_lattice)
         if distinct.timed.any():
             row = int(distinct.first[np.nonzero(distinct.timed)[0][0]])
             raise InputError(
                 f"sample {data.samples[row]!r} (row {row}) has a known observation time; the "
                 "posterior of theta is for unknown times. Use data.without_times()"
             )
-        lattice = np.nonzero(distinct.sizes <= largest_lattice)[0]
-        large = np.nonzero(distinct.sizes[distinct.inverse] > largest_lattice)[0]
+        is_large = (sizes > largest_lattice) & ~distinct.partial
+        complete = np.nonzero((sizes <= largest_lattice) & ~distinct.partial)[0]
+        large = np.nonzero(is_large[distinct.inverse])[0]
         sets = [distinct.items(int(s)) for s in distinct.inverse[large]]
         start = np.zeros(len(sets) + 1, dtype=np.int64)
         np.cumsum([items.size for items in sets], out=start[1:])
+        partly = distinct.inverse[latent[distinct.inverse]]
+        histories, more = list_histories(
+            [distinct.as_partial(int(s)) for s in partly], int(start[-1])
+        )
+        counts = distinct.weights * data.total_weight
         target = PosteriorTarget(
-            sets=distinct.sets,
-            lattice=lattice,
+            sets=(distinct.on_whole_lattices(summed) if summed.any() else distinct).sets,
+            lattice=np.nonzero((sizes <= largest_lattice) & ~latent)[0],
             shared=share_lattices(
-                map(distinct.items, lattice.tolist()), distinct.weights[lattice] * data.total_weight
+                map(distinct.items, complete.tolist()),
+                counts[complete],
+                [(distinct.as_partial(int(s)), float(counts[s])) for s in np.nonzero(summed)[0]],
+                data.n_items,
             ),
             large_start=start,
-            large_items=np.concatenate([*sets, np.empty(0, dtype=np.int64)]).astype(np.int64),
+            large_items=np.concatenate([*sets, *more, np.empty(0, dtype=np.int64)]).astype(
+                np.int64
+            ),
             total=data.total_weight,
             power=1.0,
             stop_rate=float(stop_rate),
             prior=prior_shape(prior),
+            histories=histories,
         )
-        X = np.asarray(data.values, dtype=np.float64)
-        together = X.T @ X
+        together, with_known, known = known_together(data)
         return cls(
             data=data,
             prior=prior,
             observation=observation,
             target=target,
-            pair_copies=_pair_copies(together, len(data)),
+            pair_copies=_pair_copies(together, with_known, known),
             together=together.astype(np.int64),
+            known=np.diagonal(known).astype(np.int64),
             largest_lattice=largest_lattice,
         )
 
@@ -130,7 +158,7 @@ class Problem:
 
     @property
     def pairs(self) -> NDArray[np.int64]:
-        """The pairs of items, (m, 2), that occur together in at least one sample."""
+        """The pairs of items, (m, 2), that at least one sample is known to have together."""
         return np.argwhere(np.triu(self.together, 1) > 0).astype(np.int64)
 
     @property
@@ -154,7 +182,7 @@ class Problem:
         prior = self.target.prior
         n = self.n
         z = np.clip(rng.standard_normal((n, n)), -_START_LIMIT, _START_LIMIT)
-        frequency = (np.diagonal(self.together) + 0.5) / (len(self.data) + 1.0)
+        frequency = (np.diagonal(self.together) + 0.5) / (self.known + 1.0)
         odds = np.log(frequency / (1.0 - frequency)) + np.log(self.target.stop_rate)
         base = (odds - prior.base_mean) / prior.base_sd
         np.fill_diagonal(z, base + rng.standard_normal(n) / prior.base_sd)
@@ -164,6 +192,7 @@ class Problem:
                 self.target.large_start[:-1], self.target.large_start[1:], strict=True
             )
         ]
+        orders += start_histories(self.target, rng)
         state = PosteriorState(
             z=z,
             scale=np.zeros(1),
@@ -195,13 +224,21 @@ def no_shifts(pairs: NDArray[np.int64], n: int) -> Jumps:
     return Jumps(pairs, np.full(len(pairs), -1, dtype=np.int64), np.zeros((0, n * n)))
 
 
-def _refuse_weighted_orders(data: Dataset, largest_lattice: int) -> None:
-    """Raise an error if a set with a latent order has a weight other than 1.
+def _refuse_weighted_orders(data: Dataset, latent: NDArray[np.bool_], largest_lattice: int) -> None:
+    """Raise an error if a sample with a latent order or history has a weight other than 1.
 
     Such a weight has no meaning, because each sample has its own order.
     """
     if data.weights is None:
         return
+    rows = np.nonzero(latent & (data.weights != 1.0))[0]
+    if rows.size:
+        raise InputError(
+            f"sample {data.samples[rows[0]]!r} (row {rows[0]}) has known orders, or more than "
+            f"{largest_lattice} present and missing items, and the weight "
+            f"{data.weights[rows[0]]:g}; the posterior of theta does not support weights of such "
+            "samples. Leave them out, or repeat them"
+        )
     rows = np.nonzero((data.set_sizes > largest_lattice) & (data.weights != 1.0))[0]
     if rows.size:
         raise InputError(
@@ -212,33 +249,28 @@ def _refuse_weighted_orders(data: Dataset, largest_lattice: int) -> None:
 
 
 def _pair_copies(
-    together: NDArray[np.float64], total: int
+    together: NDArray[np.float64], with_known: NDArray[np.float64], known: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return pairs of items that occur together, and copies by the strength of their association.
 
     Pairs that depend on each other can have two plausible orders. So they are tried more often, in
-    proportion to the likelihood-ratio statistic of their 2 x 2 table.
+    proportion to the likelihood-ratio statistic of their 2 x 2 table. The table of a pair contains
+    the samples in which both cells are known; the arguments are those of `known_together`.
     """
     first, second = np.nonzero(np.triu(together, 1) > 0)
     if not first.size:
         return np.empty((0, 2), dtype=np.int64), np.empty(0, dtype=np.int64)
-    count = np.diagonal(together)
+    total = known[first, second]
+    one, two = with_known[first, second], with_known[second, first]
     both = together[first, second]
-    table = np.stack(
-        [
-            both,
-            count[first] - both,
-            count[second] - both,
-            total - count[first] - count[second] + both,
-        ]
-    )
-    share = count / total
+    table = np.stack([both, one - both, two - both, total - one - two + both])
+    share_one, share_two = one / total, two / total
     expected = total * np.stack(
         [
-            share[first] * share[second],
-            share[first] * (1 - share[second]),
-            (1 - share[first]) * share[second],
-            (1 - share[first]) * (1 - share[second]),
+            share_one * share_two,
+            share_one * (1 - share_two),
+            (1 - share_one) * share_two,
+            (1 - share_one) * (1 - share_two),
         ]
     )
     with np.errstate(divide="ignore", invalid="ignore"):

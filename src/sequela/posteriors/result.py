@@ -44,10 +44,10 @@ class Draws:
     scale : array (chains, draws)
         The scale of the prior, the same in all draws if it is not learned.
     log_likelihood : array (chains, draws)
-        Log-likelihood of all samples. For a sample with a latent order, it is the log-probability
-        of this order.
+        Log-likelihood of all samples. For a sample with a latent order or history, it is the
+        log-probability of this order or history.
     orders : array (chains, draws, pairs)
-        P(a before b), averaged over the samples that have both.
+        P(a before b), averaged over the samples that are known to have both.
     """
 
     theta: NDArray[np.float64]
@@ -98,9 +98,9 @@ class Posterior:
     draws : Draws
         The draws.
     pairs : array of int, (m, 2)
-        The pairs of items that occur together in at least one sample.
+        The pairs of items that at least one sample is known to have together.
     together : array of int, (m,)
-        Number of samples that have both items of each pair.
+        Number of samples that are known to have both items of each pair.
     prior : Prior
         The prior of theta.
     observation : Observation
@@ -201,10 +201,10 @@ class Posterior:
         DataFrame
             One row per pair, the most certain first. ``first`` is the item that is more likely to
             come first. Columns: "probability" that ``first`` came before ``second`` in a sample
-            that has both, averaged over all models; its interval "low" to "high"; "usually_first",
-            the probability that ``first`` comes first in more than half of the samples; "evidence",
-            the log-odds of "usually_first", in nats; "samples", the number of samples that have
-            both; "effective" draws and "r_hat"; "verdict".
+            that is known to have both, averaged over all models; its interval "low" to "high";
+            "usually_first", the probability that ``first`` comes first in more than half of the
+            samples; "evidence", the log-odds of "usually_first", in nats; "samples", the number of
+            samples that are known to have both; "effective" draws and "r_hat"; "verdict".
         """
         self.require_draws()
         check_level(level)

@@ -88,12 +88,13 @@ def posterior(
     posterior contains all of them, each as often as it is plausible, so that the probability of an
     order takes all models into account. Nothing is approximated for large sets: the likelihood of a
     set of at most `largest_lattice` items is the sum over all orders, and the order of a larger set
-    is sampled together with theta.
+    is sampled together with theta. In the same way, the likelihood is the sum over missing cells,
+    or these are sampled together with theta.
 
     Parameters
     ----------
     data : Dataset, DataFrame, array or list of sets
-        The samples, at unknown times.
+        The samples, at unknown times. Cells may be missing, and orders may be known.
     prior : Prior, "laplace", "student-t", "normal" or None
         The prior of the interactions; a name stands for a learned scale. None: Student's t
         with 2 degrees of freedom.

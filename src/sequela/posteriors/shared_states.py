@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sequela.kernels.arguments import SharedLattice
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
+
+    from sequela.likelihood.partial import PartialSet
 
 __all__ = ["choose_largest_lattice", "share_lattices"]
 
@@ -33,7 +35,7 @@ def choose_largest_lattice(sets: Iterable[NDArray[np.int64]]) -> int:
     >>> choose_largest_lattice([np.arange(k, k + 10) for k in range(20)])
     9
     """
-    masks = [sum(1 << int(item) for item in items) for items in sets]
+    masks = [_mask(items) for items in sets]
     found: set[int] = {0}
     for size in range(1, _MOST_ITEMS + 1):
         for mask in masks:
@@ -44,7 +46,12 @@ def choose_largest_lattice(sets: Iterable[NDArray[np.int64]]) -> int:
     return _MOST_ITEMS
 
 
-def share_lattices(sets: Iterable[NDArray[np.int64]], counts: Iterable[float]) -> SharedLattice:
+def share_lattices(
+    sets: Iterable[NDArray[np.int64]],
+    counts: Iterable[float],
+    groups: Sequence[tuple[PartialSet, float]] = (),
+    n: int = 0,
+) -> SharedLattice:
     """Return the states of all sets, each once, and the steps between them.
 
     Parameters
@@ -53,14 +60,20 @@ def share_lattices(sets: Iterable[NDArray[np.int64]], counts: Iterable[float]) -
         The items of each distinct set.
     counts : iterable of float
         The number of samples (or their weight) with each set.
+    groups : sequence of pairs of a PartialSet and a float
+        Distinct samples with missing cells, and the number (or the weight) of each.
+    n : int
+        Number of items of the model; only needed for groups.
     """
     weights: dict[int, float] = {0: 0.0}
     for items, count in zip(sets, counts, strict=True):
-        mask = sum(1 << int(item) for item in items)
+        mask = _mask(items)
         weights[mask] = weights.get(mask, 0.0) + float(count)
+    groups = sorted(groups, key=lambda group: group[0].missing.tolist())
+    ends = [_ends(known) for known, _ in groups]
     # Python's integers are used as bit masks, because there may be more than 64 items.
     found = {0}
-    for mask in weights:
+    for mask in [*weights, *(max(masks) for masks in ends)]:
         _add_subsets(found, mask)
     masks = sorted(found)
     place = {mask: at for at, mask in enumerate(masks)}
@@ -87,7 +100,37 @@ def share_lattices(sets: Iterable[NDArray[np.int64]], counts: Iterable[float]) -
         step_to=steps[:, 1].astype(np.uint32),
         samples=samples,
         observed=np.flatnonzero(samples > 0.0).astype(np.int64),
+        group_count=np.array([count for _, count in groups], dtype=np.float64),
+        end_start=np.cumsum([0, *map(len, ends)]).astype(np.int64),
+        end=np.array([place[mask] for each in ends for mask in each], dtype=np.int64),
+        **_patterns([known for known, _ in groups], n),
     )
+
+
+def _mask(items: NDArray[np.int64]) -> int:
+    """Return a set as an integer, with one bit for each item."""
+    return sum(1 << int(item) for item in items)
+
+
+def _ends(known: PartialSet) -> list[int]:
+    """Return the bit masks of all completions of a sample."""
+    found = [_mask(known.present)]
+    for item in known.missing.tolist():
+        found += [mask | 1 << item for mask in found]
+    return found
+
+
+def _patterns(samples: list[PartialSet], n: int) -> dict[str, NDArray[Any]]:
+    """Return which samples have the same missing cells; samples are sorted by these."""
+    start, is_known = [], []
+    for at, known in enumerate(samples):
+        if at == 0 or not np.array_equal(known.missing, samples[at - 1].missing):
+            start.append(at)
+            is_known.append(~np.isin(np.arange(n), known.missing))
+    return {
+        "pattern_start": np.array([*start, len(samples)], dtype=np.int64),
+        "is_known": np.array(is_known, dtype=np.bool_).reshape(len(start), n),
+    }
 
 
 def _add_subsets(found: set[int], mask: int) -> None:

@@ -98,6 +98,7 @@ def read_problem(
             f"posterior is of type {type(posterior).__name__}; expected the result of "
             "sequela.posterior, because a single model does not show how uncertain its orders are"
         )
+    data.require_plain("plan_study")
     i, j = (int(place) for place in find_items(posterior.models(1)[0], pair, "the pair"))
     if set(posterior.items) <= set(data.items):
         data = data.select_items(list(posterior.items))

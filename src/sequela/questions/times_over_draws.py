@@ -9,6 +9,7 @@ import pandas as pd
 from scipy.special import expit, logit
 
 from sequela.data.dataset import Dataset
+from sequela.likelihood.distinct import DistinctSamples
 from sequela.questions.over_draws import ask_draws, summarise_draws
 from sequela.samples import as_samples
 
@@ -49,9 +50,14 @@ def times_over_draws(
     ``ask(model, data, probabilities, settings)`` returns the table of one model, whose columns
     after the first four are the quantiles.
     """
-    samples = as_samples(posterior.models(1)[0], data).require_plain("pseudo_times of a posterior")
-    rows, inverse = np.unique(samples.values, axis=0, return_inverse=True)
-    distinct = Dataset(rows, items=samples.items)
+    samples = as_samples(posterior.models(1)[0], data)
+    if samples.is_plain:
+        rows, inverse = np.unique(samples.values, axis=0, return_inverse=True)
+        distinct = Dataset(rows, items=samples.items)
+    else:
+        alone = samples.without_times().with_weights(None)
+        groups = DistinctSamples.of(alone, partial=True)
+        distinct, inverse = alone.select_samples(groups.first), groups.inverse
     if settings.max_models is None:
         settings = settings.but(max_models=max(_MAX_MODELS, len(posterior.draws.scale)))
     nodes = np.unique([*_PROBABILITIES, *wanted.values()]) if wanted else np.empty(0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sequela.model import as_model
 from sequela.posteriors.result import Posterior
 from sequela.questions.clock import pseudo_times
@@ -27,6 +29,8 @@ _ORDERED_ITEMS = 20
 # quantiles of times take long to compute if all items of a model interact.
 _TIME_MODELS = 12
 _QUANTILES = (0.05, 0.95)
+# With more present and missing items, the exact times of partly known samples would take too long.
+_LARGEST_PARTLY_KNOWN = 10
 
 
 def model_content(
@@ -70,12 +74,26 @@ def posterior_content(
     model = mean_model(posterior)
     samples = None if data is None else as_samples(model, data)
     times = None
-    if samples is not None:
+    if samples is not None and _largest_partly_known(samples) <= _LARGEST_PARTLY_KNOWN:
         times = posterior_times(posterior, samples, seed=seed, threads=threads)
     return ReportContent(
         model, samples, title, posterior_verdicts(posterior), pseudo_times=times,
         posterior=posterior,
     )  # fmt: skip
+
+
+def _largest_partly_known(samples: Dataset) -> int:
+    """Return the largest number of present and missing items of a partly known sample."""
+    if samples.is_plain:
+        return 0
+    sizes = samples.set_sizes.copy()
+    partly = np.zeros(samples.n_samples, dtype=np.bool_)
+    if samples.missing is not None:
+        sizes += samples.missing.sum(axis=1)
+        partly |= samples.missing.any(axis=1)
+    if samples.orders is not None:
+        partly |= [bool(statements) for statements in samples.orders]
+    return int(sizes[partly].max(initial=0))
 
 
 def posterior_times(

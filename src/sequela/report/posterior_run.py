@@ -41,8 +41,8 @@ _log = logging.getLogger("sequela")
 _TABLES = ("orders.csv", "interactions.csv")
 # The options that are recorded in the run.json of an unfinished run.
 _RECORDED = {
-    "prior", "most_frequent", "drop", "draws", "most_draws", "chains", "replicas", "warm_up",
-    "thin", "jumps", "largest_lattice", "random_state",
+    "prior", "most_frequent", "drop", "orders", "draws", "most_draws", "chains", "replicas",
+    "warm_up", "thin", "jumps", "largest_lattice", "random_state",
 }  # fmt: skip
 
 
@@ -60,12 +60,15 @@ class PosteriorRunOptions:
         Columns of the table that are not items.
     settings : dict
         Keywords of `sequela.posterior`: draws, chains, replicas, random_state, ...
+    orders : str or None
+        The path of a table of known orders; see `sequela.data.read_orders`.
     """
 
     prior: Prior | str | None = None
     most_frequent: int | None = None
     drop: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+    orders: str | None = None
 
 
 @dataclass(frozen=True)
@@ -160,9 +163,11 @@ def run_posterior(
             chosen = _same_columns(before, chosen)
     else:
         check_folder(target, force=force)
-    imported = read_samples(data, most_frequent=chosen.most_frequent, drop=chosen.drop)
-    # Refuse data that the sampler does not support, before the folder of an earlier run is changed.
-    imported.data.require_plain("the posterior of theta")
+    if chosen.orders is not None:
+        chosen = replace(chosen, orders=str(Path(chosen.orders).absolute()))
+    imported = read_samples(
+        data, most_frequent=chosen.most_frequent, drop=chosen.drop, orders=chosen.orders
+    )
     about = _described(imported, data)
     with warnings.catch_warnings():
         # The text of the warning is part of the result and is shown with it.
@@ -186,12 +191,13 @@ def run_posterior(
 
 
 def _same_columns(before: Run, options: PosteriorRunOptions) -> PosteriorRunOptions:
-    """Return the options; if they do not select items, use the selection of the earlier run."""
+    """Return the options; where they do not say how data are read, use those of the earlier run."""
     most = options.most_frequent
     return replace(
         options,
         most_frequent=before.options.get("most_frequent") if most is None else most,
         drop=options.drop or tuple(before.options.get("drop", ())),
+        orders=before.options.get("orders") if options.orders is None else options.orders,
     )
 
 
@@ -223,7 +229,8 @@ def _recorded_options(run: Run, folder: Path, options: PosteriorRunOptions) -> P
     most_frequent = stored.pop("most_frequent", None)
     drop = tuple(stored.pop("drop", ()))
     threads = {k: v for k, v in options.settings.items() if k == "n_threads"}
-    return PosteriorRunOptions(prior, most_frequent, drop, {**stored, **threads})
+    orders = stored.pop("orders", None)
+    return PosteriorRunOptions(prior, most_frequent, drop, {**stored, **threads}, orders)
 
 
 def _begin(
@@ -273,6 +280,7 @@ def _proceed(
             "prior": prior_to_json(earlier.prior),
             "most_frequent": options.most_frequent,
             "drop": list(options.drop),
+            "orders": options.orders,
             **{key: plan[key] for key in kept},
             name: drawn + more,
             "random_state": earlier.seed,
@@ -324,6 +332,7 @@ def _plain_options(options: PosteriorRunOptions) -> dict[str, Any]:
         "prior": prior_to_json(as_prior(options.prior)),
         "most_frequent": options.most_frequent,
         "drop": list(options.drop),
+        "orders": options.orders,
         **{k: v for k, v in options.settings.items() if k != "n_threads"},
     }
 
@@ -346,6 +355,7 @@ def _run(found: Posterior, options: PosteriorRunOptions, about: dict[str, Any]) 
             "prior": prior_to_json(found.prior),
             "most_frequent": options.most_frequent,
             "drop": list(options.drop),
+            "orders": options.orders,
             **plan,
             "draws": found.draws.scale.shape[1],
             "random_state": found.seed,

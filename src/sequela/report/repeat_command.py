@@ -15,7 +15,8 @@ __all__ = ["repeat_command"]
 def repeat_command(run: Run) -> str:
     """Return the command that repeats a run.
 
-    Run the command in the folder of ``run.json``, or, for a posterior, in the folder of the data.
+    Run the command in the folder of ``run.json``. The command of a posterior must be run in the
+    folder of the data and of the table of known orders.
 
     Examples
     --------
@@ -29,10 +30,12 @@ def repeat_command(run: Run) -> str:
     options = run.options
     prior = options.get("prior") or {}
     scale = prior.get("scale")
+    orders = options.get("orders")
     given = {
         "--prior": prior.get("kind"),
         "--scale": f"{scale:g}" if isinstance(scale, float | int) else None,
         "--most-frequent": options.get("most_frequent"),
+        "--orders": None if orders is None else Path(orders).name,
         "--draws": options.get("draws"),
         "--chains": options.get("chains"),
         "--replicas": options.get("replicas"),

@@ -1,0 +1,108 @@
+"""Draw the place of an item in the history of a sample, given what is known about its order.
+
+This extends `histories` by statements about the order: the weight of each place is multiplied by
+the probability of the statements given the places of the item and of all others. If rates are out
+of range, the history stays as it was.
+"""
+
+import numpy as np
+
+from sequela.kernels.histories import extend, log_place_weights, place_weights
+from sequela.support.jit import helper
+
+
+@helper
+def weigh_statements(weights, order, length, item, statements):
+    """Multiply the weights of the places of an item by the probabilities of its statements.
+
+    `statements` are the items before, the items after, and the probabilities that the statements
+    are right. Return the sum of the weights.
+    """
+    before, after, right = statements
+    for k in range(before.shape[0]):
+        if item not in (before[k], after[k]):
+            continue
+        is_first = item == before[k]
+        other = after[k] if is_first else before[k]
+        at = 0
+        while order[at] != other:
+            at += 1
+        # At the places 0 to `at` the item comes before the other one.
+        for p in range(length + 1):
+            weights[p] *= right[k] if is_first == (p <= at) else 1.0 - right[k]
+    total = 0.0
+    for p in range(length + 1):
+        total += weights[p]
+    return total
+
+
+@helper
+def insert_item(order, length, item, place, rates, exits, tables):
+    """Insert an item after `place` others; return the new length."""
+    for q in range(length, place, -1):
+        order[q] = order[q - 1]
+    order[place] = item
+    extend(rates, exits, order, length + 1, place + 1, tables)
+    return length + 1
+
+
+@helper
+def remove_item(order, length, item, rates, exits, tables):
+    """Remove an item; return the new length, and the place of the item (-1 if it was absent)."""
+    at = -1
+    for q in range(length):
+        if order[q] == item:
+            at = q
+    if at >= 0:
+        for q in range(at, length - 1):
+            order[q] = order[q + 1]
+        length -= 1
+        extend(rates, exits, order, length, at + 1, tables)
+    return length, at
+
+
+@helper
+def weigh_places(order, length, item, room, tables, statements):
+    """Fill the weights of all places of an absent item, given what is known about the order.
+
+    Return the sum of the weights, and the weight of leaving the item out. The sum is not positive
+    and finite if rates are out of range.
+    """
+    weights, rates, exits = room
+    known = statements[0].shape[0] > 0
+    absent = 1.0
+    total = place_weights(weights, rates, exits, order, length, item, tables)
+    if known:
+        total = weigh_statements(weights, order, length, item, statements)
+    if not 1e-200 < total < 1e200:
+        total, absent = log_place_weights(weights, rates, exits, order, length, item, tables)
+        if known:
+            total = weigh_statements(weights, order, length, item, statements)
+    return total, absent
+
+
+@helper
+def redraw_item(order, length, item, may_be_absent, room, tables, statements, rng):
+    """Draw a new place of an item; return the new length.
+
+    If rates are out of range, the item stays where it was, and -1 - length is returned.
+    `statements` about the order of the sample are those of `weigh_statements`.
+    """
+    weights, rates, exits = room
+    length, at = remove_item(order, length, item, rates, exits, tables)
+    total, absent = weigh_places(order, length, item, room, tables, statements)
+    if not 0.0 < total < np.inf:
+        if at >= 0:
+            length = insert_item(order, length, item, at, rates, exits, tables)
+        return -1 - length
+    left = rng.random() * (total + absent) - absent if may_be_absent else rng.random() * total
+    if left < 0.0:
+        return length
+    place = -1
+    for q in range(length + 1):
+        if weights[q] > 0.0:
+            place = q
+        left -= weights[q]
+        if left < 0.0:
+            break
+    return insert_item(order, length, item, place, rates, exits, tables)

@@ -1,0 +1,275 @@
+"""Latent histories of partly known samples in the posterior of theta.
+
+A sample with missing cells or with statements about its order has a history as a latent variable:
+an order of its present items and of some of its missing items. Given the history, the sample
+contributes the probability of this sequence (Proposition 2). In each sweep, every item is removed
+from the history and inserted again (`history_places`), so that every possible history can be
+reached. The statements do not depend on theta. They only change how histories are drawn.
+"""
+
+import math
+
+import numpy as np
+
+from sequela.kernels.gemm import lane_sum
+from sequela.kernels.histories import extend
+from sequela.kernels.history_places import insert_item, redraw_item, remove_item, weigh_places
+from sequela.kernels.sequence import MARGINAL, sequence_gradient
+from sequela.support.jit import helper, kernel
+
+# A product is replaced by its logarithm when it is smaller than the first number. Below the second
+# number it would lose digits.
+_SMALL = 1e-150
+_TOO_SMALL = 1e-300
+
+
+@helper
+def history_length(orders, first, last):
+    """Return the number of items of the history at ``orders[first:last]``."""
+    length = 0
+    while first + length < last and orders[first + length] >= 0:
+        length += 1
+    return length
+
+
+@helper
+def statements_of(histories, s):
+    """Return the statements about the order of a sample: items before, after, probabilities."""
+    first = histories.statement_start[s]
+    last = histories.statement_start[s + 1]
+    return histories.before[first:last], histories.after[first:last], histories.right[first:last]
+
+
+@helper
+def follow_history(rates, exits, order, W, stop_rate):
+    """Fill the rates and exit rates of all states of a history; return its log-probability.
+
+    The first row of `rates` holds the base rates. `W` is exp(theta) with zeros on the diagonal,
+    because an item that is present does not arrive again. The result is not finite if rates are out
+    of range.
+    """
+    n = W.shape[0]
+    total = 0.0
+    product = stop_rate
+    for q in range(order.shape[0] + 1):
+        exits[q] = stop_rate + lane_sum(rates[q], n)
+        product /= exits[q]
+        if q < order.shape[0]:
+            c = order[q]
+            product *= rates[q, c]
+            for j in range(n):
+                rates[q + 1, j] = rates[q, j] * W[c, j]
+        if product < _TOO_SMALL:
+            return -np.inf
+        if product < _SMALL:
+            total += math.log(product)
+            product = 1.0
+    return total + math.log(product)
+
+
+@helper
+def add_history_gradient(gradient, running, rates, exits, order):
+    """Add the gradient of the log-probability of a history that `follow_history` followed.
+
+    An item is present in the states after its arrival, so the states are added up from the last.
+    """
+    n = rates.shape[1]
+    length = order.shape[0]
+    for j in range(n):
+        running[j] = 0.0
+    for q in range(length, -1, -1):
+        time = 1.0 / exits[q]
+        for j in range(n):
+            running[j] -= time * rates[q, j]
+        if q < length:
+            running[order[q]] += 1.0
+        if q > 0:
+            b = order[q - 1]
+            own = gradient[b, b]
+            for j in range(n):
+                gradient[b, j] += running[j]
+            gradient[b, b] = own
+    for j in range(n):
+        gradient[j, j] += running[j]
+
+
+@helper
+def history_log_likelihood(theta, target, orders, gradient, want_gradient):
+    """Return the log-probability of all latent histories; add its gradient if `want_gradient`."""
+    start = target.histories.start
+    if start.shape[0] < 2:
+        return 0.0
+    n = theta.shape[0]
+    W = np.exp(theta)
+    rates = np.empty((n + 1, n))
+    exits = np.empty(n + 1)
+    running = np.empty(n)
+    for j in range(n):
+        rates[0, j] = W[j, j]
+        W[j, j] = 0.0
+    value = 0.0
+    for s in range(start.shape[0] - 1):
+        first = start[s]
+        order = orders[first : first + history_length(orders, first, start[s + 1])]
+        log_p = follow_history(rates, exits, order, W, target.stop_rate)
+        if -np.inf < log_p < np.inf:
+            value += log_p
+            if want_gradient:
+                add_history_gradient(gradient, running, rates, exits, order)
+        else:
+            value += sequence_gradient(
+                gradient, theta, order, MARGINAL, np.nan, target.stop_rate, want_gradient, 1.0
+            )
+    return value
+
+
+@helper
+def redraw_histories(tables, target, orders, rng):
+    """Draw new histories given theta: one sweep over all items of each partly known sample.
+
+    An item stays where it was if rates leave the range of a double.
+    """
+    histories = target.histories
+    n = tables.rate.shape[0]
+    room = (np.empty(n + 1), np.empty((n + 1, n)), np.empty(n + 1))
+    order = np.empty(n, np.int64)
+    items = np.empty(n, np.int64)
+    for s in range(histories.start.shape[0] - 1):
+        first = histories.start[s]
+        count = histories.start[s + 1] - first
+        length = history_length(orders, first, first + count)
+        for q in range(length):
+            order[q] = orders[first + q]
+        extend(room[1], room[2], order, length, 0, tables)
+        statements = statements_of(histories, s)
+        # Numbers of items, present ones first, in random order.
+        for at in range(count):
+            items[at] = at
+        for at in range(count - 1, 0, -1):
+            other = int(rng.random() * (at + 1))
+            items[at], items[other] = items[other], items[at]
+        for at in range(count):
+            item = target.large_items[first + items[at]]
+            optional = items[at] >= histories.present[s]
+            length = redraw_item(order, length, item, optional, room, tables, statements, rng)
+            if length < 0:
+                length = -1 - length
+        for q in range(count):
+            orders[first + q] = order[q] if q < length else -1
+
+
+@helper
+def exchange_in_histories(orders, target, i, j):
+    """Exchange the places of two items in the histories that have both.
+
+    A history that would contradict a certain statement does not change. Return the log of the ratio
+    of the probabilities of all uncertain statements, after and before. A second call leads back.
+    """
+    histories = target.histories
+    gain = 0.0
+    for s in range(histories.start.shape[0] - 1):
+        one = -1
+        two = -1
+        for at in range(histories.start[s], histories.start[s + 1]):
+            if orders[at] == i:
+                one = at
+            elif orders[at] == j:
+                two = at
+        if one < 0 or two < 0:
+            continue
+        orders[one] = j
+        orders[two] = i
+        change = 0.0
+        for k in range(histories.statement_start[s], histories.statement_start[s + 1]):
+            before = histories.before[k]
+            after = histories.after[k]
+            if before not in (i, j) and after not in (i, j):
+                continue
+            place = 0
+            other = 0
+            for at in range(histories.start[s], histories.start[s + 1]):
+                if orders[at] == before:
+                    place = at
+                elif orders[at] == after:
+                    other = at
+            holds = place < other
+            # Before the exchange, the two items were at each other's places.
+            place = two if place == one else (one if place == two else place)
+            other = two if other == one else (one if other == two else other)
+            if holds and not place < other:
+                change += math.log(histories.right[k]) - math.log(1.0 - histories.right[k])
+            elif place < other and not holds:
+                change += math.log(1.0 - histories.right[k]) - math.log(histories.right[k])
+        if change > -np.inf:
+            gain += change
+        else:
+            orders[one] = i
+            orders[two] = j
+    return gain
+
+
+@helper
+def count_histories(before, tables, target, orders):
+    """Add to ``before[a, b]`` the expected number of partly known samples with a before b.
+
+    Only samples that are known to have both items count. The mean over the places of a given the
+    rest of the history, and that over the places of b, have smaller errors than the order in the
+    history itself. The mean of these two numbers is used.
+    """
+    histories = target.histories
+    n = tables.rate.shape[0]
+    room = (np.empty(n + 1), np.empty((n + 1, n)), np.empty(n + 1))
+    order = np.empty(n, np.int64)
+    is_known = np.zeros(n, np.bool_)
+    for s in range(histories.start.shape[0] - 1):
+        first = histories.start[s]
+        known = target.large_items[first : first + histories.present[s]]
+        if known.shape[0] < 2:
+            continue
+        for item in known:
+            is_known[item] = True
+        length = history_length(orders, first, histories.start[s + 1])
+        for q in range(length):
+            order[q] = orders[first + q]
+        statements = statements_of(histories, s)
+        extend(room[1], room[2], order, length, 0, tables)
+        for item in known:
+            length, at = remove_item(order, length, item, room[1], room[2], tables)
+            total, _ = weigh_places(order, length, item, room, tables, statements)
+            in_range = 0.0 < total < np.inf
+            share = 0.0
+            for q in range(length):
+                if in_range:
+                    share = min(share + room[0][q] / total, 1.0)
+                else:
+                    share = 1.0 if at <= q else 0.0
+                if is_known[order[q]]:
+                    before[item, order[q]] += 0.5 * share
+                    before[order[q], item] += 0.5 * (1.0 - share)
+            length = insert_item(order, length, item, at, room[1], room[2], tables)
+        for item in known:
+            is_known[item] = False
+
+
+@kernel
+def history_scores(scores, theta, slope, target, orders, chosen):
+    """Fill one row for each chosen partly known sample: the gradient of log p of its history.
+
+    Coordinates are those of `dense_likelihood.set_scores`.
+    """
+    n = theta.shape[0]
+    gradient = np.empty((n, n))
+    wanted = n > 0
+    start = target.histories.start
+    for row in range(chosen.shape[0]):
+        first = start[chosen[row]]
+        order = orders[first : first + history_length(orders, first, start[chosen[row] + 1])]
+        gradient[:] = 0.0
+        sequence_gradient(gradient, theta, order, MARGINAL, np.nan, target.stop_rate, wanted, 1.0)
+        pull = 0.0
+        for i in range(n):
+            for j in range(n):
+                scores[row, i * n + j] = gradient[i, j] * slope[i, j]
+                if i != j:
+                    pull += gradient[i, j] * theta[i, j]
+        scores[row, n * n] = pull * target.prior.log_spread

@@ -1,0 +1,133 @@
+"""Partly known samples in the posterior of theta: their lists for the kernels, and first histories.
+
+A sample is partly known if it has missing cells, or statements about the order of its items. If it
+has no statements, and few present and missing items, the likelihood sums over its missing cells.
+Other partly known samples have latent histories.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sequela.kernels.arguments import HistoryList
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from sequela.data.dataset import Dataset
+    from sequela.kernels.arguments import PosteriorTarget
+    from sequela.likelihood.distinct import DistinctSamples
+    from sequela.likelihood.partial import PartialSet
+
+__all__ = ["known_together", "list_histories", "start_histories", "summable_samples"]
+
+# For each draw, the orders of the items are counted in the samples with the same missing cells
+# together (`shared_lattice.shared_orders`). These are the largest number of states that are visited
+# for this, the largest number of states of a lattice, and the number of combinations of missing
+# cells that are always accepted.
+_MOST_VISITS = 400_000
+_MOST_STATES = 8_000
+_FEW_PATTERNS = 16
+
+
+def summable_samples(distinct: DistinctSamples, n: int) -> NDArray[np.bool_]:
+    """Return which distinct samples have missing cells over which the likelihood can sum.
+
+    If there are many combinations of missing cells, only the samples with the most frequent
+    combinations are returned.
+    """
+    shares: dict[bytes, float] = {}
+    keys: dict[int, bytes] = {}
+    for s in np.nonzero(distinct.partial)[0].tolist():
+        known = distinct.as_partial(s)
+        if known.statements:
+            continue
+        keys[s] = known.missing.tobytes()
+        shares[keys[s]] = shares.get(keys[s], 0.0) + float(distinct.weights[s])
+    most = max(_FEW_PATTERNS, _MOST_VISITS // min(1 << min(n, 20), _MOST_STATES))
+    kept = set(sorted(shares, key=lambda key: -shares[key])[:most])
+    found = np.zeros(len(distinct), dtype=np.bool_)
+    found[[s for s, key in keys.items() if key in kept]] = True
+    return found
+
+
+def list_histories(
+    samples: Sequence[PartialSet], first: int
+) -> tuple[HistoryList, list[NDArray[np.int64]]]:
+    """Return the partly known samples for the kernels, and their items.
+
+    Parameters
+    ----------
+    samples : sequence of PartialSet
+        The partly known samples.
+    first : int
+        Position of the first item of the first sample in the items of the target.
+    """
+    items = [known.on_lattice for known in samples]
+    statements = [statement for known in samples for statement in known.statements]
+    sides = np.array([(a, b) for a, b, _ in statements], dtype=np.int64).reshape(-1, 2)
+    histories = HistoryList(
+        start=first + np.cumsum([0, *(each.size for each in items)], dtype=np.int64),
+        present=np.array([known.present.size for known in samples], dtype=np.int64),
+        statement_start=np.cumsum([0, *(len(known.statements) for known in samples)]).astype(
+            np.int64
+        ),
+        before=np.ascontiguousarray(sides[:, 0]),
+        after=np.ascontiguousarray(sides[:, 1]),
+        right=np.array([p for _, _, p in statements], dtype=np.float64),
+    )
+    return histories, items
+
+
+def start_histories(target: PosteriorTarget, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+    """Return random orders of the present items of all partly known samples.
+
+    The orders do not contradict certain statements. Missing items are absent.
+    """
+    histories = target.histories
+    found = []
+    for s in range(histories.present.size):
+        first, last = histories.start[s : s + 2]
+        present = target.large_items[first : first + histories.present[s]]
+        some = slice(*histories.statement_start[s : s + 2])
+        certain = histories.right[some] == 1.0
+        pairs = list(
+            zip(
+                histories.before[some][certain].tolist(),
+                histories.after[some][certain].tolist(),
+                strict=True,
+            )
+        )
+        order = np.full(last - first, -1, dtype=np.int64)
+        order[: present.size] = _random_order(rng.permutation(present).tolist(), pairs)
+        found.append(order)
+    return found
+
+
+def _random_order(items: list[int], pairs: list[tuple[int, int]]) -> list[int]:
+    """Return the items in an order in which the first item of each pair comes before the second."""
+    order: list[int] = []
+    waiting = items
+    while waiting:
+        late = {after for before, after in pairs if before not in order}
+        chosen = next(item for item in waiting if item not in late)
+        order.append(chosen)
+        waiting = [item for item in waiting if item != chosen]
+    return order
+
+
+def known_together(
+    data: Dataset,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return three arrays (n, n) of numbers of samples, from cells that are not missing.
+
+    Entry i, j is the number of samples in which both items are present, in which i is present and
+    the cell of j is known, and in which both cells are known.
+    """
+    X = np.asarray(data.values, dtype=np.float64)
+    known = np.ones_like(X) if data.missing is None else 1.0 - data.missing
+    return X.T @ X, X.T @ known, known.T @ known
