@@ -297,6 +297,7 @@ def test_compile_leaves_every_kernel_in_the_cache(run, monkeypatch):
         "lattice.evaluate_block", "relocation.relocate", "metropolis.metropolis",
         "components.component_forward", "contour.transient_set", "posterior_sweep.advance",
         "phases.evaluate_phases", "completions.draw_completions", "passage.log_best",
+        "latent_histories.history_scores",
     }  # fmt: skip
     assert report["cached_kernels"] >= len(cached)
     assert report["seconds"] > 0

@@ -178,7 +178,8 @@ def use_questions() -> None:
 
 
 def use_posterior() -> None:
-    """Draw from a posterior, and plan a study with it."""
+    """Draw from posteriors, with and without known orders, and plan a study."""
+    from sequela.data.dataset import Dataset
     from sequela.posteriors import posterior
     from sequela.questions import plan_study
 
@@ -186,6 +187,7 @@ def use_posterior() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # these few draws cannot converge
         draws = posterior(sets, draws=20, random_state=1, n_threads=1)
+        posterior(Dataset(sets, orders=[[("0", "1")], []]), draws=20, random_state=1, n_threads=1)
         plan_study(draws, sets, "0", "1", samples=[0], clocks=[2], studies=2, random_state=1)
 
 
