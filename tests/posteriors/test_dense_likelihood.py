@@ -203,10 +203,11 @@ def test_forces_are_the_gradient_of_the_log_density(scale, power):
     assert latent.size > 0
 
     def evaluated(q, force=twins.NOTHING):
-        state = twins.state_at(q[:-1].reshape(n, n), q[-1], latent)
+        z, log_rise = twins.unstretched_place(q, n)
+        state = twins.state_at(z, q[-1], latent)
         twins.sweep(state, target, twins.trajectory(n, 0.1), sweeps=0, force=force, rng=rng)
-        moving = len(q) if scale != 0.5 else len(q) - 1
-        return power * state.values[0] + state.values[1] - 0.5 * (q[:moving] ** 2).sum()
+        prior = log_rise - 0.5 * (z**2).sum() - (0.5 * q[-1] ** 2 if scale != 0.5 else 0.0)
+        return power * state.values[0] + state.values[1] + prior
 
     q = rng.standard_normal(n * n + 1)
     force = np.full(n * n + 1, np.nan)

@@ -25,7 +25,6 @@ from sequela.kernels.family_jump import (
 )
 from sequela.kernels.posterior_sweep import COUNTS, jump_pairs
 from sequela.posteriors import BaseRates, Laplace, Normal, StudentT
-from sequela.posteriors.problem import no_shifts
 from sequela.questions import two_item_family_of
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)
@@ -182,7 +181,8 @@ def jumps_from(theta, target, pair, tries):
         if done["jumps accepted"] and not done["shifts accepted"]:
             yield twins.read(state, target)[0], state
         elif not done["shifts accepted"]:
-            np.testing.assert_array_equal(state.z, z)
+            # A trajectory of step 0 stretches the coordinates and back, with rounding errors.
+            np.testing.assert_allclose(state.z, z, rtol=1e-14)
 
 
 def pair_of(theta, i, j, stop_rate=1.0):
@@ -203,7 +203,7 @@ def test_a_jump_keeps_the_distribution_of_the_two_items(stop_rate):
     old = pair_of(theta, *pair, stop_rate)
     family = two_item_family_of(old)
     kinds, places = [], []
-    for new, _ in jumps_from(theta, target, pair, 2000):
+    for new, _ in jumps_from(theta, target, pair, 12_000):
         now = pair_of(new, *pair, stop_rate)
         assert family.contains(now, rtol=1e-9)
         assert family.order_probability(np.exp(now[0, 0])) == pytest.approx(
@@ -329,7 +329,7 @@ def test_jumps_of_several_pairs_lead_back_in_the_opposite_sequence():
     theta = ref.random_theta(rng, n)
     target, _ = twins.target_of([], WIDE, n)
     pairs = [(0, 1), (1, 2), (0, 2)]
-    ways = [JumpWay(True, 0.3, False, follow, np.empty(0)) for follow in (True, False, True)]
+    ways = [JumpWay(True, 0.3, False, follow) for follow in (True, False, True)]
     steps = rng.standard_normal(3)
 
     def moved(theta, sequence):
@@ -368,7 +368,7 @@ def test_some_jumps_to_the_opposite_order_exchange_the_items_of_latent_orders():
         # A whole sweep would draw the orders again after the jumps, so only the jumps are called.
         counts, rng = np.zeros(len(COUNTS)), np.random.default_rng(seed)
         twins.sweep(state, target, still, rng=np.random.default_rng(0), sweeps=0)
-        jump(state, target, no_shifts(np.array([[0, 1]]), 3), 1, counts, rng)
+        jump(state, target, np.array([[0, 1]]), 1, counts, rng)
         if counts[4] and logit(pair_of(twins.read(state, target)[0], 0, 1)) < 0.0:
             exchanged[state.orders.tolist() == [2, 1, 0]] += 1
         else:

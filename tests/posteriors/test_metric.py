@@ -17,6 +17,7 @@ from sequela.posteriors import metric as metric_module
 from sequela.posteriors.metric import Metric, estimate_metric, refine_metric, unit_metric
 from sequela.posteriors.problem import Problem
 from sequela.posteriors.step_size import StepSize
+from sequela.posteriors.stretching import stretched_place
 
 
 def problem_of(n, samples, largest=12, prior=None, seed=1):
@@ -33,10 +34,10 @@ def information_of(problem, states):
         items = target.sets.items[target.sets.start[s] : target.sets.start[s + 1]]
 
         def log_p(q, items=items):
-            at = twins.state_at(q[:-1].reshape(n, n), q[-1])
+            at = twins.state_at(twins.unstretched_place(q, n)[0], q[-1])
             return ref.log_p_set(twins.read(at, target)[0], items)
 
-        score = ref.finite_difference_gradient(log_p, np.append(state.z, state.scale), 1e-5)
+        score = ref.finite_difference_gradient(log_p, stretched_place(state), 1e-5)
         total += target.sets.weights[s] * target.total * np.outer(score, score)
     return total / len(states)
 

@@ -40,7 +40,6 @@ def chains_from_the_prior(prior, moves, *, chains, samples=0, largest=12, stop_r
     learned = isinstance(prior.scale, LearnedScale)
     step, jumps = MOVES[moves]
     how = twins.trajectory(N, step, rng=np.random.default_rng(2), learned=learned)
-    table = twins.shifted_jumps(PAIRS, N, np.random.default_rng(3))
     ends, counts = [], []
     while len(ends) < chains:
         state = twins.state_at(rng.standard_normal((N, N)), rng.standard_normal() * learned)
@@ -51,7 +50,7 @@ def chains_from_the_prior(prior, moves, *, chains, samples=0, largest=12, stop_r
         orders = twins.simulated_orders(theta, rng, samples, stop_rate)
         target, latent = twins.target_of(orders, prior, N, largest, stop_rate)
         state = twins.state_at(state.z, state.scale[0], latent)
-        counts.append(twins.sweep(state, target, how, table, jumps=jumps, sweeps=12, rng=rng))
+        counts.append(twins.sweep(state, target, how, PAIRS, jumps=jumps, sweeps=12, rng=rng))
         ends.append(np.append(state.z.ravel(), state.scale))
     total = {name: sum(count[name] for count in counts) for name in counts[0]}
     return np.array(ends), total
@@ -83,6 +82,7 @@ def assert_moves(counts, moves, *, learned):
         shares.append(("trajectories", "acceptance"))
     if moves in ("jumps", "all"):
         shares.append(("jumps tried", "jumps accepted"))
+        shares.append(("swaps tried", "swaps accepted"))
     if learned:
         shares.append(("scales tried", "scales accepted"))
     for tried, accepted in shares:

@@ -22,6 +22,7 @@ from sequela.posteriors import BaseRates, Laplace, LearnedScale, StudentT
 from sequela.posteriors.metric import estimate_metric
 from sequela.posteriors.partly_known import known_together
 from sequela.posteriors.problem import Problem
+from sequela.posteriors.stretching import stretched_theta
 from sequela.posteriors.walkers import Plan, Walkers
 from sequela.support.jit import call
 
@@ -125,7 +126,6 @@ def test_moves_keep_the_posterior_of_partly_known_samples(summed):
     prior, n = test_moves.LEARNED[0], test_moves.N
     rng = np.random.default_rng(21)
     how = twins.trajectory(n, 0.45, rng=np.random.default_rng(2), learned=True)
-    table = twins.shifted_jumps(test_moves.PAIRS, n, np.random.default_rng(3))
     nothing, _ = twins.target_of([], prior, n)
     ends, counts = [], []
     while len(ends) < 1200:
@@ -141,7 +141,9 @@ def test_moves_keep_the_posterior_of_partly_known_samples(summed):
         target = twins.with_histories(twins.with_groups(nothing, groups, n), latent)
         now = [order for order, here in zip(orders, is_summed, strict=True) if not here]
         state = twins.state_at(state.z, state.scale[0], twins.padded_histories(now, latent))
-        counts.append(twins.sweep(state, target, how, table, jumps=3, sweeps=12, rng=rng))
+        counts.append(
+            twins.sweep(state, target, how, test_moves.PAIRS, jumps=3, sweeps=12, rng=rng)
+        )
         ends.append(np.append(state.z.ravel(), state.scale))
     total = {name: sum(count[name] for count in counts) for name in counts[0]}
     test_moves.assert_moves(total, "all", learned=True)
@@ -293,7 +295,7 @@ def test_the_metric_contains_the_information_of_histories(monkeypatch):
     data, _ = data_of(theta, 60, 8, missing=0.5)
     problem = Problem.of(data, Laplace(0.5), Exponential(), 0)
     state = problem.start(np.random.default_rng(9))
-    at, slope = problem.theta(state)
+    at, slope = stretched_theta(problem, state)
     start = problem.target.histories.start
     sequences = [state.orders[a:b] for a, b in itertools.pairwise(start)]
     rows = [

@@ -42,9 +42,9 @@ def test_pairs_are_those_that_occur_together():
     problem = Problem.of(Dataset(X), Laplace(), Exponential(), 12)
     np.testing.assert_array_equal(problem.together, X.T.astype(int) @ X)
     assert problem.pairs.tolist() == [[0, 1], [1, 2]]
-    assert {tuple(pair) for pair in problem.jumps.pairs.tolist()} == {(0, 1), (1, 2)}
+    assert {tuple(pair) for pair in problem.jump_pairs.tolist()} == {(0, 1), (1, 2)}
     alone = Problem.of(Dataset(np.eye(3, dtype=bool)), Laplace(), Exponential(), 12)
-    assert alone.pairs.shape == alone.jumps.pairs.shape == (0, 2)
+    assert alone.pairs.shape == alone.jump_pairs.shape == (0, 2)
 
 
 def test_associated_pairs_are_tried_more_often():
@@ -54,7 +54,7 @@ def test_associated_pairs_are_tried_more_often():
     X[:, 1] = X[:, 0] ^ (rng.random(200) < 0.35)  # together more often than by chance
     X[:, 3] = X[:, 2] ^ (rng.random(200) < 0.75)  # together less often than by chance
     problem = Problem.of(Dataset(X), Laplace(), Exponential(), 12)
-    pairs, copies = np.unique(problem.jumps.pairs, axis=0, return_counts=True)
+    pairs, copies = np.unique(problem.jump_pairs, axis=0, return_counts=True)
     assert pairs.tolist() == [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]
     statistic = np.array(
         [
@@ -113,7 +113,7 @@ def test_starts_are_in_range_and_can_be_advanced(prior, largest):
         assert call(log_likelihoods, values, unused, theta, problem.target, state.orders)
         np.testing.assert_array_equal(values, state.values)
         assert np.isfinite(values).all()
-        twins.sweep(state, problem.target, how, problem.jumps, jumps=2, sweeps=3, rng=rng)
+        twins.sweep(state, problem.target, how, problem.jump_pairs, jumps=2, sweeps=3, rng=rng)
         assert np.isfinite(state.z).all()
 
 

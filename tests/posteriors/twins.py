@@ -6,17 +6,18 @@ import functools
 import itertools
 
 import numpy as np
+import scipy.optimize
 import scipy.special
 import scipy.stats
 
 import reference as ref
 from likelihood import partly_known
-from sequela.kernels.arguments import Jumps, PosteriorState, PosteriorTarget, SetList, Trajectory
+from sequela.kernels.arguments import PosteriorState, PosteriorTarget, SetList, Trajectory
 from sequela.kernels.posterior_sweep import COUNTS, advance, read_theta
+from sequela.kernels.stretched_coordinates import BEND
 from sequela.likelihood.partial import PartialSet
 from sequela.posteriors.partly_known import list_histories
 from sequela.posteriors.priors import Laplace, LearnedScale, StudentT, prior_shape
-from sequela.posteriors.problem import no_shifts
 from sequela.posteriors.shared_states import share_lattices
 from sequela.support.jit import call
 
@@ -163,6 +164,27 @@ def state_at(z, scale=0.0, orders=()):
     )
 
 
+def unstretched_place(q, n):
+    """Return the coordinates z of theta at stretched coordinates, and the log of dz/dy.
+
+    q has the stretched coordinates of theta and the coordinate of the scale. The equation
+    y = z sqrt(1 + (z / b)^2) is solved by bisection, and dz/dy is a difference of solutions.
+    """
+
+    def solved(y):
+        far = 1.0 + abs(y)
+        return scipy.optimize.brentq(
+            lambda z: z * np.sqrt(1.0 + (z / BEND) ** 2) - y, -far, far, xtol=1e-14, rtol=1e-14
+        )
+
+    z, log_rise = q[: n * n].reshape(n, n).copy(), 0.0
+    for i, j in zip(*np.nonzero(~np.eye(n, dtype=bool)), strict=True):
+        y, h = z[i, j], 1e-4
+        log_rise += np.log((solved(y + h) - solved(y - h)) / (2.0 * h))
+        z[i, j] = solved(y)
+    return z, log_rise
+
+
 def trajectory(n, step, most_steps=6, rng=None, *, learned=False):
     """Return trajectories with the metric of the prior or, with `rng`, a random metric.
 
@@ -181,23 +203,13 @@ def trajectory(n, step, most_steps=6, rng=None, *, learned=False):
     return Trajectory(step, 1, most_steps, centre, directions, shrink, rounded)
 
 
-def shifted_jumps(pairs, n, rng):
-    """Return jumps in which other coordinates are shifted too, for all pairs except the last."""
-    shifts = 0.7 * rng.standard_normal((len(pairs) - 1, n, n))
-    for shift, (i, j) in zip(shifts, pairs, strict=False):
-        shift[np.ix_([i, j], [i, j])] = 0.0
-    slots = np.append(np.arange(len(pairs) - 1), -1)
-    return Jumps(pairs, slots, shifts.reshape(-1, n * n))
-
-
 def sweep(state, target, how, pairs=NO_PAIRS, *, jumps=0, sweeps=1, force=NOTHING, rng=None):
     """Advance a state in place; return how many moves of each kind were tried and accepted.
 
-    `pairs` is an array of pairs, or a `Jumps` object.
+    `pairs` has the pairs of items for jumps and swaps.
     """
     counts = np.zeros(len(COUNTS))
-    table = pairs if isinstance(pairs, Jumps) else no_shifts(pairs, len(state.z))
-    assert call(advance, state, target, how, table, jumps, sweeps, counts, force, rng)
+    assert call(advance, state, target, how, pairs, jumps, sweeps, counts, force, rng)
     return dict(zip(COUNTS, counts, strict=True))
 
 

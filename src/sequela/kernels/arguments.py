@@ -320,7 +320,8 @@ class Trajectory(NamedTuple):
 
     The reference is a normal distribution with the mean ``centre``. Its covariance is the identity
     minus ``directions.T @ diag(shrink) @ directions``; the rows of ``directions`` are orthonormal.
-    The coordinates are those of theta, row by row, followed by that of the scale. ``rounded`` has
+    The coordinates are the stretched ones of theta (`stretched_coordinates`), row by row, followed
+    by that of the scale. ``rounded`` has
     the directions in single precision.
     """
 
@@ -333,36 +334,19 @@ class Trajectory(NamedTuple):
     rounded: NDArray[np.float32]
 
 
-class Jumps(NamedTuple):
-    """Pairs of items for jumps, and the shifts of other coordinates that belong to each pair.
-
-    A jump chooses a row of ``pairs`` at random, so repeated rows are tried more often.
-    ``slots[r]`` is the row of ``shifts`` that belongs to the pair in row r, or -1 if the pair has
-    no shifts. A row of ``shifts`` has n * n entries: the mean coordinates of theta in the models in
-    which the first item of the pair usually comes first, minus the mean in the other models. The
-    entries of the pair itself are 0, and also those of which the difference is unclear.
-    """
-
-    pairs: NDArray[np.int64]
-    slots: NDArray[np.int64]
-    shifts: NDArray[np.float64]
-
-
 class JumpWay(NamedTuple):
     """How a jump of a pair of items changes theta; see `sequela.kernels.family_jump`.
 
     Items 1 and 2 are the pair, and w is the probability that item 1 came first if both are present.
     If ``reflect``, w is replaced by 1 - w. After this, the logit of w moves by a normal step with
     the standard deviation ``width``. If ``guided``, w is instead drawn by the prior, on the other
-    side of 1/2. If ``follow``, the effects of other items on the pair change, too. ``shift`` (n * n
-    entries, or empty) is added to theta's coordinates if the order changes.
+    side of 1/2. If ``follow``, the effects of other items on the pair change, too.
     """
 
     reflect: bool
     width: float
     guided: bool
     follow: bool
-    shift: NDArray[np.float64]
 
 
 class Moments(NamedTuple):

@@ -16,12 +16,6 @@ so is the density. The ratio of the two proposals is therefore known.
 With `follow`, the effects of every other item k on the two change as well, such that a chain in
 which k is present from the start keeps its marginal probabilities of item 1 and of item 2.
 
-With a `shift`, all other coordinates of theta move by a constant vector if the jump changes which
-item mostly comes first, and by minus this vector in the reverse jump. The vector is learned in the
-warm-up: it is the difference between the means of the two orders. So a jump can change several
-interactions together, as needed in real data: an item that comes first also takes over the effects
-of the other one.
-
 The latent orders of large samples contradict a model with the opposite order. So half of the jumps
 that change which item mostly comes first also exchange the two items in these orders.
 
@@ -39,7 +33,6 @@ from sequela.kernels.prior_transform import (
     base_coordinate,
     copy_entries,
     interaction_coordinate,
-    shape_value,
 )
 from sequela.support.jit import helper, inlined
 
@@ -149,30 +142,6 @@ def follow_effects(theta, z, old, new, i, j, unit, prior):
             gain += density
             theta[k, target] = after
     return True, gain
-
-
-@helper
-def shift_coordinates(theta, z, shift, sign, unit, prior):
-    """Add a multiple of `shift` to the coordinates; change theta and z.
-
-    Return the log of the ratio of the densities of the new and the old coordinates.
-    """
-    n = theta.shape[0]
-    gain = 0.0
-    for a in range(n):
-        for b in range(n):
-            move = sign * shift[a * n + b]
-            if move != 0.0:
-                before = z[a, b]
-                after = before + move
-                gain += 0.5 * (before * before - after * after)
-                z[a, b] = after
-                if a == b:
-                    theta[a, b] = prior.base_mean + prior.base_sd * after
-                else:
-                    value, _ = shape_value(after, prior)
-                    theta[a, b] = unit * value
-    return gain
 
 
 @helper
@@ -297,9 +266,6 @@ def change_order(theta, z, i, j, way, step, unit, target):
     z[i, i], z[j, j], z[i, j], z[j, i], after = pair_density(new, unit, shift, prior)
     gain = after - before + ratio
     crossed = (share > 0.5) != (moved > 0.5)
-    if crossed and way.shift.shape[0] > 0:
-        sign = 1.0 if moved > 0.5 else -1.0
-        gain += shift_coordinates(theta, z, way.shift, sign, unit, prior)
     if way.follow:
         found, more = follow_effects(theta, z, old, new, i, j, unit, prior)
         if not found:

@@ -1,4 +1,4 @@
-"""Hamiltonian Monte Carlo in the coordinates of `prior_transform`.
+"""Hamiltonian Monte Carlo in the coordinates of `stretched_coordinates`.
 
 The log-density is that of a normal distribution (the reference) plus a remainder. The precision
 matrix of the reference is that of the prior plus a low-rank matrix with the information of the
@@ -13,6 +13,11 @@ import numpy as np
 
 from sequela.kernels.dense_likelihood import evaluate
 from sequela.kernels.prior_transform import copy_entries, fill_theta
+from sequela.kernels.stretched_coordinates import (
+    fill_stretched,
+    fill_unstretched,
+    stretched_prior,
+)
 from sequela.support.jit import helper, inlined
 
 # Number of directions that are read together.
@@ -65,8 +70,11 @@ def fill_force(force, gradient, slope, theta, z, scale, spread):
     pull = 0.0
     for i in range(n):
         for j in range(n):
-            force[i * n + j] = gradient[i, j] * slope[i, j] - z[i, j]
-            if i != j:
+            if i == j:
+                force[i * n + j] = gradient[i, j] * slope[i, j] - z[i, j]
+            else:
+                rise, _, push = stretched_prior(z[i, j])
+                force[i * n + j] = gradient[i, j] * slope[i, j] * rise + push
                 pull += gradient[i, j] * theta[i, j]
     force[n * n] = pull * spread - scale[0] if spread > 0.0 else 0.0
 
@@ -94,13 +102,28 @@ def rotate(q, v, angle, centre):
 
 
 @helper
-def energy(values, power, q, v, trajectory):
+def log_prior(z, scale):
+    """Return the log-density of the prior in the stretched coordinates, without its constant."""
+    n = z.shape[0]
+    total = -0.5 * scale[0] ** 2
+    for i in range(n):
+        for j in range(n):
+            if i == j:
+                total -= 0.5 * z[i, j] ** 2
+            else:
+                _, density, _ = stretched_prior(z[i, j])
+                total += density
+    return total
+
+
+@helper
+def energy(values, power, z, scale, v, trajectory):
     """Return minus the Hamiltonian: log-density minus kinetic energy."""
     along = np.dot(trajectory.directions, v)
     kinetic = np.sum(v * v)
     for k in range(along.shape[0]):
         kinetic += along[k] ** 2 * trajectory.shrink[k] / (1.0 - trajectory.shrink[k])
-    return power * values[0] + values[1] - 0.5 * np.sum(q * q) - 0.5 * kinetic
+    return power * values[0] + values[1] + log_prior(z, scale) - 0.5 * kinetic
 
 
 @inlined
@@ -122,7 +145,8 @@ def hamiltonian_move(state, target, trajectory, rng):
     force = np.empty(n * n + 1)
     q = np.empty(n * n + 1)
     q[n * n] = state.scale[0]
-    z = q[: n * n].reshape((n, n))
+    fill_stretched(q, state.z)
+    z = np.empty((n, n))
     copy_entries(z, state.z)
     scale = q[n * n :]
     fill_theta(theta, slope, z, scale, prior)
@@ -133,7 +157,7 @@ def hamiltonian_move(state, target, trajectory, rng):
     if spread == 0.0:
         moving = n * n
         v[n * n] = 0.0
-    start = energy(values, target.power, q, v, trajectory)
+    start = energy(values, target.power, z, scale, v, trajectory)
     few = trajectory.fewest_steps
     steps = few + int(rng.random() * (trajectory.most_steps - few + 1))
     length = trajectory.step * (0.9 + 0.2 * rng.random())
@@ -144,10 +168,11 @@ def hamiltonian_move(state, target, trajectory, rng):
         if at == steps:
             break
         rotate(q, v[:moving], length, trajectory.centre)
+        fill_unstretched(z, q)
         in_range = fill_theta(theta, slope, z, scale, prior)
         if not in_range or not evaluate(theta, target, state.orders, values, gradient, wanted):
             return 0.0, at + 2
-    end = energy(values, target.power, q, v, trajectory)
+    end = energy(values, target.power, z, scale, v, trajectory)
     accept = math.exp(min(0.0, end - start)) if end == end else 0.0
     if rng.random() < accept:
         copy_entries(state.z, z)

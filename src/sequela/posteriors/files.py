@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["read_file", "write_file"]
 
 _FORMAT = "sequela posterior"
-_VERSION = 3  # since version 3 the jumps of the chains have learned shifts
+_VERSION = 4  # since version 4 trajectories have stretched coordinates, and there are swaps
 _REMEDY = "Copy it again, or start a new run"
 
 

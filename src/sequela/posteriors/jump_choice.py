@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["PairTracks", "order_shares", "pairs_by_slowness"]
 
 # This share of the jumps is divided among the pairs in proportion to their association in the data.
-# The rest is divided in proportion to how slowly the order of a pair changes.
+# The rest is divided in proportion to the square of how slowly the order of a pair changes. Without
+# the square, hundreds of pairs that change quickly would together get most of the jumps.
 _FLOOR = 0.25
 # The largest number of draws per independent draw: larger numbers cannot be estimated well.
 _MOST_DRAWS = 200.0
@@ -92,7 +93,7 @@ def pairs_by_slowness(
     The weight of a pair is the number of draws per independent draw. A part of the jumps is
     distributed by the association of the pairs in the data (`copies`).
     """
-    slow = np.maximum(draws_to_forget - 1.0, 0.0)
+    slow = np.maximum(draws_to_forget - 1.0, 0.0) ** 2
     if not len(copies) or not slow.sum() > 0.0:
         return np.repeat(np.arange(len(copies)), copies)
     weight = _FLOOR * copies / copies.sum() + (1.0 - _FLOOR) * slow / slow.sum()

@@ -13,6 +13,7 @@ import numpy as np
 
 from sequela.kernels.dense_likelihood import set_scores
 from sequela.kernels.latent_histories import history_scores
+from sequela.posteriors.stretching import stretched_theta
 from sequela.support.jit import call
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def estimate_metric(problem: Problem, states: list[PosteriorState]) -> Metric:
     partly = np.arange(problem.target.histories.present.size)
     for place, state in enumerate(states):
         chosen = lattice if every else lattice[place :: len(states)]
-        theta, slope = problem.theta(state)
+        theta, slope = stretched_theta(problem, state)
         scores = np.zeros((chosen.size, problem.n**2 + 1))
         call(set_scores, scores, theta, slope, problem.target, chosen)
         rows.append(scores / np.sqrt(len(states)) if every else scores)
@@ -112,7 +113,7 @@ def _history_rows(
     than its sample. Draws of the warm-up correct this (`refine_metric`).
     """
     some = chosen[:: max(1, chosen.size // _MOST_ROWS)]
-    theta, slope = problem.theta(state)
+    theta, slope = stretched_theta(problem, state)
     scores = np.zeros((some.size, problem.n**2 + 1))
     call(history_scores, scores, theta, slope, problem.target, state.orders, some)
     scores *= np.sqrt(chosen.size / max(some.size, 1))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.kernels.arguments import Jumps, PosteriorState, PosteriorTarget, Trajectory
+from sequela.kernels.arguments import PosteriorState, PosteriorTarget, Trajectory
 from sequela.kernels.posterior_sweep import COUNTS, advance, read_theta
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.posteriors.partly_known import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sequela.observation import Observation
     from sequela.posteriors.priors import Prior
 
-__all__ = ["LARGEST_LATTICE", "Problem", "no_shifts"]
+__all__ = ["LARGEST_LATTICE", "Problem"]
 
 # In weighted data, sets with more items have latent orders, which do not support weights other than
 # 1. A set of 10 items has up to 1,024 states of its own.
@@ -162,9 +162,9 @@ class Problem:
         return np.argwhere(np.triu(self.together, 1) > 0).astype(np.int64)
 
     @property
-    def jumps(self) -> Jumps:
+    def jump_pairs(self) -> NDArray[np.int64]:
         """Pairs of items for jumps, each repeated as often as `pair_copies` says."""
-        return no_shifts(np.repeat(*self.pair_copies, axis=0), self.n)
+        return np.repeat(*self.pair_copies, axis=0)
 
     def theta(self, state: PosteriorState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return theta at a state, and its slopes in the coordinates of the prior."""
@@ -214,14 +214,9 @@ class Problem:
         size = self.n**2 + 1
         none, rounded = np.zeros((1, size)), np.zeros((1, size), dtype=np.float32)
         nowhere = Trajectory(1.0, 1, 1, np.zeros(size), none, np.zeros(1), rounded)
-        no_pairs = no_shifts(np.empty((0, 2), dtype=np.int64), self.n)
+        no_pairs = np.empty((0, 2), dtype=np.int64)
         counts, force = np.zeros(len(COUNTS)), np.empty(0)
         return bool(call(advance, state, self.target, nowhere, no_pairs, 0, 0, counts, force, rng))
-
-
-def no_shifts(pairs: NDArray[np.int64], n: int) -> Jumps:
-    """Return jumps of these pairs without learned shifts."""
-    return Jumps(pairs, np.full(len(pairs), -1, dtype=np.int64), np.zeros((0, n * n)))
 
 
 def _refuse_weighted_orders(data: Dataset, latent: NDArray[np.bool_], largest_lattice: int) -> None:

@@ -111,9 +111,9 @@ def posterior(
         `draws` per chain (None: until R-hat is at most 1.01 and at least 400 draws are effective
         for every order, but no more than `most_draws`, 4000), `chains` (4), `warm_up` (draws that
         are discarded: 500 sweeps, or half of `draws`), `thin` (sweeps per draw; 2 to 10, more if
-        there are few items), `jumps` (12 per sweep), `replicas` (1; each chain exchanges states
-        with `replicas` - 1 heated copies), `largest_lattice` (None: 8 to 10, so that an evaluation
-        is fast), `random_state`, `n_threads`.
+        there are few items), `jumps` (12 per sweep, with as many swaps), `replicas` (1; each chain
+        exchanges states with `replicas` - 1 heated copies), `largest_lattice` (None: 8 to 10, so
+        that an evaluation is fast), `random_state`, `n_threads`.
 
     Returns
     -------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sequela.kernels.arguments import Jumps, PosteriorState
+from sequela.kernels.arguments import PosteriorState
 from sequela.posteriors.jump_choice import PairTracks
 from sequela.posteriors.metric import Metric
 from sequela.posteriors.step_size import StepSize
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["restore_walkers", "store_walkers"]
 
 # The attributes of `Walkers` that are arrays.
-_ARRAYS = ("centres", "window", "counts", "swaps")
+_ARRAYS = ("centres", "window", "jump_pairs", "counts", "swaps")
 
 
 def store_walkers(walkers: Walkers) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -44,8 +44,6 @@ def store_walkers(walkers: Walkers) -> tuple[dict[str, Any], dict[str, NDArray[A
     }
     for name in _ARRAYS:
         arrays[name] = getattr(walkers, name)
-    for name in Jumps._fields:
-        arrays[f"jump_{name}"] = getattr(walkers.jumps, name)
     arrays["track_sums"] = walkers.tracks.sums
     arrays["track_last"] = walkers.tracks.last
     for k, metric in enumerate(walkers.metrics):
@@ -77,7 +75,6 @@ def restore_walkers(
         steps=[StepSize(**stored) for stored in header["steps"]],
         metrics=[Metric(arrays[f"directions_{k}"], arrays[f"information_{k}"]) for k in replicas],
         **{name: arrays[name].copy() for name in _ARRAYS},
-        jumps=Jumps(*(arrays[f"jump_{name}"].copy() for name in Jumps._fields)),
         tracks=PairTracks(arrays["track_sums"].copy(), arrays["track_last"].copy()),
         gap=float(header["gap"]),
         done=int(header["done"]),

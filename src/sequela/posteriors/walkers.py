@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.kernels.arguments import Jumps, PosteriorState, Trajectory
+from sequela.kernels.arguments import PosteriorState, Trajectory
 from sequela.kernels.posterior_sweep import COUNTS, advance
 from sequela.kernels.sample_orders import sum_sample_orders
 from sequela.posteriors.jump_choice import PairTracks, order_shares, pairs_by_slowness
-from sequela.posteriors.jump_shifts import learn_shifts
 from sequela.posteriors.metric import Metric, estimate_metric, refine_metric, unit_metric
-from sequela.posteriors.problem import no_shifts
 from sequela.posteriors.step_size import StepSize
+from sequela.posteriors.stretching import stretched_place
 from sequela.support.errors import SequelaError
 from sequela.support.jit import call
 from sequela.support.linear_algebra import blas_on_one_thread
@@ -76,7 +75,7 @@ class Plan:
     thin : int
         Sweeps per draw.
     jumps : int
-        Jumps per sweep.
+        Jumps per sweep. There are as many swaps.
     most_steps : int
         The largest number of leapfrog steps of a trajectory.
     """
@@ -112,14 +111,15 @@ class Walkers:
     metrics : list of Metric
         The metric of each replica; all chains use the same.
     centres : array (replicas, n * n + 1)
-        The centres of the references of trajectories: means of the coordinates in the warm-up.
+        The centres of the references of trajectories: means of the stretched coordinates in the
+        warm-up.
     window : array (draws, replicas, chains, 2, n * n + 1)
-        Coordinates, and gradients of the log-density there, for all draws of the warm-up since the
-        first estimate of the metric.
+        Stretched coordinates, and gradients of the log-density there, for all draws of the warm-up
+        since the first estimate of the metric.
     tracks : PairTracks
         Sums that show how slowly the orders of pairs change.
-    jumps : Jumps
-        Pairs that jumps choose from, with learned shifts.
+    jump_pairs : array (rows, 2)
+        Pairs that jumps and swaps choose from; pairs whose order changes rarely are repeated.
     counts : array (replicas, len(COUNTS))
         Numbers of moves that were tried and accepted since the end of the warm-up.
     swaps : array (replicas - 1, 2)
@@ -138,7 +138,7 @@ class Walkers:
     centres: NDArray[np.float64]
     window: NDArray[np.float64]
     tracks: PairTracks
-    jumps: Jumps
+    jump_pairs: NDArray[np.int64]
     counts: NDArray[np.float64]
     swaps: NDArray[np.float64]
     gap: float = _FIRST_GAP
@@ -162,7 +162,7 @@ class Walkers:
             centres=np.zeros((plan.replicas, problem.n**2 + 1)),
             window=np.empty((0, plan.replicas, plan.chains, 2, problem.n**2 + 1)),
             tracks=PairTracks.begin(plan.chains, len(problem.pair_copies[0])),
-            jumps=problem.jumps,
+            jump_pairs=problem.jump_pairs,
             counts=np.zeros((plan.replicas, len(COUNTS))),
             swaps=np.zeros((max(plan.replicas - 1, 0), 2)),
         )
@@ -222,7 +222,7 @@ class Walkers:
         for _ in range(count):
             counts = np.zeros(len(COUNTS))
             good = call(
-                advance, state, target, trajectory, self.jumps, plan.jumps, plan.thin, counts,
+                advance, state, target, trajectory, self.jump_pairs, plan.jumps, plan.thin, counts,
                 np.empty(0), self.generators[c][0],
             )  # fmt: skip
             if not good:
@@ -245,7 +245,7 @@ class Walkers:
             target = self.problem.target._replace(power=float(powers[k]))
             pieces += [
                 partial(
-                    call, advance, self.states[c][k], target, trajectory, self.jumps,
+                    call, advance, self.states[c][k], target, trajectory, self.jump_pairs,
                     plan.jumps, plan.thin, counts[c, k], forces[c, k], self.generators[c][k],
                 )
                 for c in range(plan.chains)
@@ -297,7 +297,7 @@ class Walkers:
         for k in range(plan.replicas):
             tried, accepted = counts[:, k, :2].sum(axis=0)
             self.steps[k] = self.steps[k].update(float(accepted / max(tried, 1.0)))
-        places = [[np.append(state.z, state.scale) for state in row] for row in self.states]
+        places = [[stretched_place(state) for state in row] for row in self.states]
         now = np.stack([places, forces], axis=2).swapaxes(0, 1)
         self.window = np.concatenate([self.window, now[None]])
         thetas = [problem.theta(row[0])[0] for row in self.states]
@@ -307,14 +307,14 @@ class Walkers:
         if self.done + 1 in times:
             settled = self.done + 1 > times[0]
             self._learn_metric(settled=settled)
-            self._learn_jumps(settled=settled)
+            self._choose_jumps()
             if not settled:
                 # Later draws are all kept: a chain may have visited another mode only once.
                 self.window = self.window[:0]
                 self.tracks = PairTracks.begin(plan.chains, len(pairs))
         if self.done + 1 == plan.warm_up:
             self.steps = [step.finish() for step in self.steps]
-            self._learn_jumps(settled=True)
+            self._choose_jumps()
             self.window = self.window[:0]
 
     def _learn_metric(self, *, settled: bool) -> None:
@@ -335,20 +335,10 @@ class Walkers:
             self.centres[k] = positions.reshape(-1, size).mean(axis=0)
             self.steps[k] = self.steps[k].restart(_STEP_AFTER_METRIC)
 
-    def _learn_jumps(self, *, settled: bool) -> None:
-        """Choose pairs for jumps, and learn their shifts, from the draws in the window.
-
-        Shifts are learned only after the chains have settled.
-        """
-        problem = self.problem
-        pairs, copies = problem.pair_copies
-        slow = self.tracks.draws_to_forget()
-        chosen = pairs_by_slowness(copies, slow)
-        if settled:
-            slots, shifts = learn_shifts(problem, self.window[:, 0, :, 0], slow)
-            self.jumps = Jumps(pairs[chosen], slots[chosen], shifts)
-        else:
-            self.jumps = no_shifts(pairs[chosen], problem.n)
+    def _choose_jumps(self) -> None:
+        """Choose pairs for jumps and swaps by how rarely their orders changed so far."""
+        pairs, copies = self.problem.pair_copies
+        self.jump_pairs = pairs[pairs_by_slowness(copies, self.tracks.draws_to_forget())]
 
     def rates(self) -> tuple[float, float, float]:
         """Return the acceptance of trajectories, jumps and exchanges since the warm-up."""
