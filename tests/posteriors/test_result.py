@@ -42,6 +42,19 @@ def made_up(draws=400, shift=0.0, chains=4):
     )
 
 
+@pytest.mark.parametrize(("shift", "draws"), [(0.5, 400), (0.0, 12)])
+def test_an_order_whose_chains_disagree_has_no_verdict_in_its_favour(shift, draws):
+    """In all draws a comes before b. But the chains differ, or there are too few draws."""
+    found = made_up(draws)
+    found.draws.orders[:2, :, 0] = 1.0 - (1.0 - found.draws.orders[:2, :, 0]) * (1.0 - shift)
+    table = found.orders().set_index(["first", "second"])
+    row = table.loc["a", "b"]
+    assert row["usually_first"] == 1.0
+    assert row["r_hat"] > 1.05 or row["effective"] < 100
+    assert row["verdict"] == "not sure yet: the chains have not converged"
+    assert table.loc["c", "b"]["verdict"] == "the data cannot tell"
+
+
 def test_orders_are_turned_to_the_likelier_item():
     found = made_up()
     table = found.orders(level=0.8).set_index(["first", "second"])

@@ -96,7 +96,11 @@ function answer(data, a, b, name) {
     yes: ["Yes, the data can tell: ", first, " came before ", second, "."],
     suggests: ["The data suggest that ", first, " came before ", second, ", but this is not certain."],
     no: ["No, the data cannot tell which of the two came first."],
-    untrusted: ["Not trusted: the model does not describe the data, so its orders can be wrong."],
+    untrusted: [
+      data.verdicts.kind === "posterior"
+        ? "Not trusted: the chains have not converged for this pair, or the model does not describe the data. So the order can be wrong."
+        : "Not trusted: the model does not describe the data, so its orders can be wrong.",
+    ],
     unchecked: ["Not known: whether the data can tell was not checked for this pair."],
   }[row.verdict];
   const parts = [h("strong", { class: `verdict ${row.verdict}` }, verdict), " "];
@@ -247,7 +251,7 @@ function orderTable(page) {
   const select = h("select", { id }, h("option", { value: -1 }, "all items"), page.itemsByFrequency.map((i) => h("option", { value: i }, page.option(i))));
   const state = { verdict: "all" };
   const there = ["yes", "suggests", "no", "untrusted", "unchecked"].filter((verdict) => known.rows.some((row) => row.verdict === verdict));
-  const names = { yes: "the data can tell", suggests: "the data suggest it", no: "the data cannot tell", untrusted: "not trusted: the model does not fit", unchecked: "not checked" };
+  const names = { yes: "the data can tell", suggests: "the data suggest it", no: "the data cannot tell", untrusted: known.kind === "posterior" ? "not trusted" : "not trusted: the model does not fit", unchecked: "not checked" };
   const checked = there.includes("unchecked") && there.length > 1 ? [["checked", "checked"]] : [];
   const which =
     there.length > 1

@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Draws", "Posterior", "summarise"]
 
+# The verdict of an order whose chains disagree: R-hat is above the first limit, or the number of
+# effective draws is below the second one. The limits of a whole run (`diagnostics`) are stricter,
+# because they hold for the worst of many pairs.
+NOT_CONVERGED = "not sure yet: the chains have not converged"
+_LARGEST_R_HAT = 1.05
+_LEAST_EFFECTIVE = 100.0
+
 
 @dataclass(frozen=True)
 class Draws:
@@ -204,7 +211,9 @@ class Posterior:
             that is known to have both, averaged over all models; its interval "low" to "high";
             "usually_first", the probability that ``first`` comes first in more than half of the
             samples; "evidence", the log-odds of "usually_first", in nats; "samples", the number of
-            samples that are known to have both; "effective" draws and "r_hat"; "verdict".
+            samples that are known to have both; "effective" draws and "r_hat"; "verdict". An order
+            with R-hat above 1.05 or fewer than 100 effective draws never has the verdict that the
+            data can tell or suggest it.
         """
         self.require_draws()
         check_level(level)
@@ -231,7 +240,7 @@ class Posterior:
                     "samples": int(self.together[kept][k]),
                     "effective": effective,
                     "r_hat": float(summary["r_hat"][k]),
-                    "verdict": _verdict(share),
+                    "verdict": _verdict(share, effective, float(summary["r_hat"][k])),
                 }
             )
         columns = [
@@ -445,8 +454,11 @@ def _log_odds(share: float, effective: float) -> float:
     return float(np.log(share + resolution) - np.log(1.0 - share + resolution))
 
 
-def _verdict(share: float) -> str:
+def _verdict(share: float, effective: float, r_hat: float) -> str:
     """Return in words whether the data can tell which of two items usually comes first."""
+    mixed = effective >= _LEAST_EFFECTIVE and r_hat <= _LARGEST_R_HAT
+    if share >= 0.8 and not mixed:
+        return NOT_CONVERGED
     if share >= 0.95:
         return "the data can tell"
     if share >= 0.8:

@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
+from sequela.posteriors.result import NOT_CONVERGED
 from sequela.questions.order_baseline import order_baseline
 from sequela.questions.verdict import Verdict
 from sequela.support.errors import InputError
@@ -72,7 +73,7 @@ _WORDS = {
     "yes": "yes", "suggests": "suggests", "no": "no", "unchecked": "unchecked",
     "untrusted": "untrusted", Verdict.CAN_TELL.value: "yes", "the data suggest it": "suggests",
     Verdict.CANNOT_TELL.value: "no", Verdict.NOT_CHECKED.value: "unchecked",
-    Verdict.NOT_TRUSTED.value: "untrusted",
+    Verdict.NOT_TRUSTED.value: "untrusted", NOT_CONVERGED: "untrusted",
 }  # fmt: skip
 _KINDS = ("none", "evidence", "range", "posterior")
 DECIDED = 2.0  # if the evidence for an order is above this number of nats, the data can tell it
