@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Convergence", "effective_size", "judge", "r_hat"]
 
-# Limits of Vehtari et al. (2021): for the rank-normalised split R-hat, and 100 effective draws for
-# each of four chains.
+# Both limits are from Vehtari et al. (2021). The first is the largest rank-normalised split R-hat.
+# The second is the smallest number of effective draws of all chains together: they recommend 100
+# per chain with four chains. We require 400 for any number of chains.
 LARGEST_R_HAT = 1.01
 LEAST_EFFECTIVE = 400.0
 
@@ -133,10 +134,12 @@ def _message(
         )
     if largest <= LARGEST_R_HAT and smallest >= LEAST_EFFECTIVE:
         return f"The chains have converged: {found}."
-    about = f" (worst: {worst[0]} and {worst[1]})" if worst else ""
+    about = f"for the order of {worst[0]} and {worst[1]}; " if worst else ""
     factor = max(LEAST_EFFECTIVE / max(smallest, 1.0), 1.5)
     return (
-        f"The chains have NOT converged: {found}{about}; expected at most {LARGEST_R_HAT} and at "
-        f"least {LEAST_EFFECTIVE:.0f}. Probabilities and intervals are not reliable yet. Continue "
-        f"with about {factor:.0f} times as many draws; if R-hat does not fall, add replicas."
+        f"The chains have NOT converged: the largest R-hat is {largest:.3f} ({about}expected at "
+        f"most {LARGEST_R_HAT}), and the smallest number of effective draws is {smallest:.0f} "
+        f"(expected at least {LEAST_EFFECTIVE:.0f}). Probabilities and intervals are not reliable "
+        f"yet. Continue the run until it has about {factor:.0f} times as many draws in total; if "
+        "R-hat does not fall, add replicas."
     )

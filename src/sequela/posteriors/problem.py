@@ -227,7 +227,8 @@ def no_shifts(pairs: NDArray[np.int64], n: int) -> Jumps:
 def _refuse_weighted_orders(data: Dataset, latent: NDArray[np.bool_], largest_lattice: int) -> None:
     """Raise an error if a sample with a latent order or history has a weight other than 1.
 
-    Such a weight has no meaning, because each sample has its own order.
+    A weight of 2 stands for two samples. But each of them has its own order, and the sampler keeps
+    only one latent order (or history) per row. So such a sample must be repeated instead.
     """
     if data.weights is None:
         return
