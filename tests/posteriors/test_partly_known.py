@@ -281,9 +281,9 @@ def test_weights_of_samples_with_histories_are_refused():
     weights = [2.0, 1.5, 1.0]
     good = Problem.of(data.with_weights(weights), Laplace(), Exponential(), None)
     assert good.target.shared.group_count.tolist() == [1.5]
-    with pytest.raises(InputError, match=r"'2' \(row 2\) has known orders, or more than 10 .* 3;"):
+    with pytest.raises(InputError, match=r"'2' \(row 2\) has the weight 3; .* more than 10"):
         Problem.of(data.with_weights([1.0, 1.0, 3.0]), Laplace(), Exponential(), None)
-    with pytest.raises(InputError, match=r"'1' \(row 1\) has known orders, or more than 1 .* 1.5"):
+    with pytest.raises(InputError, match=r"'1' \(row 1\) has the weight 1.5; .* more than 1 "):
         Problem.of(data.with_weights(weights), Laplace(), Exponential(), 1)
 
 

@@ -1,4 +1,4 @@
-"""Have the chains converged? R-hat and effective sample size, and what they mean in words."""
+"""R-hat and the number of effective draws, and a message that says whether chains converged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def r_hat(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def effective_size(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the effective sample size (bulk) of values (chains, draws, ...)."""
+    """Return the number of effective draws (bulk) of values (chains, draws, ...)."""
     from arviz_stats.base.array import array_stats
 
     chains, draws = values.shape[:2]
@@ -66,7 +66,7 @@ class Convergence:
     r_hat : float
         The largest R-hat.
     effective : float
-        The smallest effective number of draws.
+        The smallest number of effective draws.
     worst : tuple of str or None
         The pair of items with the largest R-hat.
     acceptance, jumps, swaps : float
@@ -125,11 +125,13 @@ def _message(
     largest: float, smallest: float, worst: tuple[str, str] | None, *, chains: int, draws: int
 ) -> str:
     if draws < 4:
-        return f"There are only {draws} draws per chain; at least 4 are needed to judge them."
-    found = f"R-hat is at most {largest:.3f} and at least {smallest:.0f} draws are effective"
+        return (
+            f"There are only {draws} draws per chain; at least 4 are needed to judge convergence."
+        )
+    found = f"R-hat is at most {largest:.3f}, and there are at least {smallest:.0f} effective draws"
     if chains < 2:
         return (
-            f"{found}, but one chain alone cannot show that it has converged: use "
+            f"{found}. But one chain alone cannot show that it has converged: use "
             f"{option('chains', 4)}."
         )
     if largest <= LARGEST_R_HAT and smallest >= LEAST_EFFECTIVE:
