@@ -101,7 +101,7 @@ class Prior(Protocol):
         ...
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Map a standard normal z >= 0 to the value, at scale 1, of the same cumulative probability."""
+        """Map a normal z >= 0 to the value, at scale 1, of the same cumulative probability."""
         ...
 
     def log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -131,7 +131,7 @@ class Laplace:
         _check_scale(self)
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Map a standard normal z >= 0 to the value, at scale 1, of the same cumulative probability."""
+        """Map a normal z >= 0 to the value, at scale 1, of the same cumulative probability."""
         x: NDArray[np.float64] = -(log_ndtr(-z) + np.log(2.0))
         return x
 
@@ -168,7 +168,7 @@ class StudentT:
             raise InputError(f"df is {self.df!r}; expected at least 0.5 degrees of freedom")
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Map a standard normal z >= 0 to the value, at scale 1, of the same cumulative probability."""
+        """Map a normal z >= 0 to the value, at scale 1, of the same cumulative probability."""
         # Use the lower tail, because small probabilities keep all their digits.
         x: NDArray[np.float64] = -stdtrit(self.df, ndtr(-z))
         return x
@@ -201,7 +201,7 @@ class Normal:
         _check_scale(self)
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Map a standard normal z >= 0 to the value, at scale 1, of the same cumulative probability.
+        """Map a normal z >= 0 to the value, at scale 1, of the same cumulative probability.
 
         For the normal shape, this is z itself.
         """
