@@ -167,9 +167,9 @@ def redraw_histories(tables, target, orders, rng):
 def exchange_in_histories(orders, target, i, j):
     """Exchange the places of two items in the histories that have both.
 
-    A history that would then contradict a certain statement is not changed. Return the logarithm
-    of the probability of all uncertain statements after the exchange, minus that before it. A
-    second call with the same items restores the histories.
+    A history that would then contradict a certain statement is not changed. Return the log of a
+    ratio: the probability of all uncertain statements after the exchange, divided by that before
+    the exchange. A second call with the same items restores the histories.
     """
     histories = target.histories
     gain = 0.0
