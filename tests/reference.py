@@ -506,7 +506,7 @@ def log_p_set_independent(
         return float(peak + mp.log(total))
 
 
-# --- What is known about one observed set ---------------------------------------------------------
+# --- Times and orders, given one observed set -----------------------------------------------------
 
 
 def posterior_orders(

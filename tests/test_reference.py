@@ -315,7 +315,7 @@ def test_independent_items_refuse_interactions(theta):
         ref.log_p_set_independent(theta, (0, 1))
 
 
-# --- What is known about one observed set ---------------------------------------------------------
+# --- Times and orders, given one observed set -----------------------------------------------------
 
 
 @pytest.mark.parametrize("S", [(), (1,), (0, 2, 5), (0, 1, 3, 4)])

@@ -7,8 +7,9 @@ all other cases the likelihood sums over the missing cells of small samples.
 
     python -m verification.posterior_missing_cells [CASE ...]
 
-Prints a table: seconds on the clock with two threads, draws per chain, R-hat, the smallest number
-of effective draws, and the mean width of the 90% intervals of the orders of all pairs.
+Prints a table: the elapsed seconds with two threads, the number of draws per chain, R-hat, the
+smallest number of effective draws, and the mean width of the 90% intervals of P(a before b), over
+all pairs of items that occur together.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import sequela
 from sequela import Dataset
 
 SAMPLES = 500
-# Number of items, which data, prior, and limit of the lattices.
+# For each case: the number of items, the kind of data, the prior, and `largest_lattice`.
 CASES: dict[str, tuple[int, str, str, int | None]] = {
     "8": (8, "panels", "student-t", None),
     "8-known": (8, "all cells known", "student-t", None),
@@ -39,7 +40,7 @@ CASES: dict[str, tuple[int, str, str, int | None]] = {
 
 
 def simulated(n: int) -> tuple[Dataset, Dataset]:
-    """Return the samples with all cells, and with the cells of the panels."""
+    """Return simulated samples twice: with all cells, and with only the cells of their panels."""
     rng = np.random.default_rng(n)
     theta = np.diag(rng.uniform(-2.5, -0.5, n))
     for _ in range(n):
@@ -55,7 +56,7 @@ def simulated(n: int) -> tuple[Dataset, Dataset]:
 
 
 def one(case: str) -> list[Any]:
-    """Return one row of the table."""
+    """Run one case, and return its row of the table."""
     n, which, prior, largest = CASES[case]
     whole, panels = simulated(n)
     data = whole if which == "all cells known" else panels

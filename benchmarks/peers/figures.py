@@ -123,8 +123,8 @@ def _objective_against_time(found: dict[str, Any]) -> Any:
             best = max(value for _, value in [*ours, *curve])
             _gap(ax, row["tool"], curve, best, TITLES[row["tool"]])
             if row["tool"] == "mhn":
-                # Of the fits of sequela, draw only that to the samples of mhn. The curve of the fit
-                # to all samples is close to it.
+                # Draw only one fit of sequela: the fit to those samples that mhn can use. The curve
+                # of the fit to all samples is close to it.
                 _gap(ax, OURS, ours, best, TITLES[OURS])
                 ax.set_title(row["title"])
         ax.set(xscale="log", yscale="log", xlabel="time, s")

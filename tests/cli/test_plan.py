@@ -36,7 +36,7 @@ def test_a_table_a_picture_and_what_they_mean(folder, tmp_path):
     shown = run(*arguments(folder), "-o", written, "--plot", picture).output
     assert "With the 80 samples of DATA, the probability that A usually comes before B is" in shown
     assert "right order called" in shown
-    assert "Simulated studies of each size: 30, seed 2" in shown
+    assert "Number of simulated studies of each size: 30; seed: 2" in shown
     assert picture.read_bytes()[:4] == b"\x89PNG"
     table = pd.read_csv(written)
     assert table[["samples", "clocks"]].to_numpy().tolist() == [[0, 0], [40, 0], [0, 5], [40, 5]]

@@ -279,7 +279,7 @@ def test_bad_masks_are_refused(fixed, words):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a,b\n", ["line 1", "from, to"]),
+        ("a,b\n", ["line 1", '"from" and "to"']),
         ("from,to\n", ["no lines"]),
         ("from,to,value\na,b,1\na,b\n", ["line 3", "2 cells"]),
         ("from,to,value\na,b,much\n", ["line 2", "'value'", "'much'"]),

@@ -292,9 +292,11 @@ def test_log_kernel_is_that_of_the_dense_solve(k):
     "offset", [0.0, 1e-12, -1e-12, 2.0, 8.0], ids=["at", "just above", "just below", "e2", "e8"]
 )
 def test_base_rates_around_the_shortcut_limit(outside, active, offset):
-    """Test base rates near `SHORTCUT_LIMIT`, for items inside and outside the set.
+    """Test base rates near `SHORTCUT_LIMIT`, for an item inside or outside the set.
 
-    The kernel adds the rates of items outside the set, on which no item acts, in one shared sum.
+    Base rates up to this limit are in one sum that is computed once for all sets; each set
+    subtracts the base rates of its columns. Larger base rates are added for each set separately. If
+    `active` is False, no other item acts on the tested item.
     """
     n, S = 6, [0, 2, 3]
     theta = ref.random_theta(np.random.default_rng(4), n, 0.5)

@@ -6,8 +6,9 @@ import itertools
 
 from sequela.posteriors import sampling, walkers
 
-# Seconds of a batch, so that the sizes of batches do not depend on the clock: without time, chains
-# wait for each other after every draw; with unlimited time, batches have 1, 2, 4, 8, ... draws.
+# With these values of `_SECONDS_TOGETHER`, the sizes of batches do not depend on the clock.
+# With SINGLE, chains wait for each other after every draw. With GROWING, the batches have 1, 2, 4,
+# 8, ... draws.
 SINGLE, GROWING = 0.0, float("inf")
 
 

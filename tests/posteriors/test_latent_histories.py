@@ -100,7 +100,7 @@ def log_p_by_logarithms(theta, order):
     ("base", "effect", "n"), [(-300.0, 0.0, 5), (-720.0, 0.0, 5), (38.0, 37.0, 25)]
 )
 def test_a_history_with_extreme_rates_is_right(base, effect, n):
-    """Products of rates leave the range of a double; then logarithms are used."""
+    """If products of rates leave the range of a double, logarithms of rates are used."""
     theta = ref.random_theta(np.random.default_rng(2), n)
     theta += effect + np.diag(np.full(n, base - effect))
     order = list(range(n - 2))
@@ -142,9 +142,10 @@ CASES = {
 @pytest.mark.parametrize("slow", [0.0, -480.0], ids=["", "slow item"])
 @pytest.mark.parametrize("known", CASES.values(), ids=CASES)
 def test_histories_are_drawn_from_their_exact_distribution(known, slow):
-    """Independent copies of a sample: the numbers of all histories, by a chi-squared test.
+    """Compare how often each history is drawn with its exact probability (chi-squared test).
 
-    If an item is very slow, the weights of its places are computed by logarithms.
+    The histories of 3,000 independent copies of a sample are drawn. If an item is very slow, the
+    weights of its places are computed with logarithms.
     """
     copies, n = 3000, 5
     theta = ref.random_theta(np.random.default_rng(5), n)
@@ -191,7 +192,7 @@ def test_missing_cells_are_drawn_with_their_imputed_probabilities():
 
 
 def test_an_item_stays_where_rates_are_out_of_range():
-    """With 19 effects of 39, products of rates are infinite, and no place can be drawn."""
+    """With 19 effects of 39, products of rates are infinite, so no new place can be drawn."""
     n = 21
     theta = np.full((n, n), 39.0)
     known = [partial(range(n), [])]

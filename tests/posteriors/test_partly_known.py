@@ -55,8 +55,8 @@ THREE = np.array([[-0.5, 1.5, 0.0], [0.0, -1.0, -1.0], [0.5, 0.0, 0.0]])
 def integrated(prior, known, n, log_points=19):
     """Return quasi-random draws of the prior, weighted by the exact likelihood of the samples.
 
-    These are theta, the weights, and for each pair the mean of P(a before b | sample, theta) over
-    the samples that are known to have both.
+    Return theta, the weights, the orders and the log-likelihoods of all draws. The order of a pair
+    is the mean of P(a before b | sample, theta) over the samples that are known to have both items.
     """
     points = scipy.stats.qmc.Sobol(n * n + 1, rng=np.random.default_rng(5)).random_base2(log_points)
     z = scipy.special.ndtri(np.clip(points, 1e-12, 1 - 1e-12))
@@ -91,7 +91,7 @@ def integrated(prior, known, n, log_points=19):
     ids=["2 items, latent", "2 items, summed", "3 items, latent", "3 items, summed"],
 )
 def test_the_posterior_agrees_with_integration_over_the_prior(theta, prior, largest, replicas):
-    """Means of theta and of the orders. The limits are those of `test_walkers`."""
+    """Compare the means of theta and of the orders. The limits are those of `test_walkers`."""
     n = len(theta)
     data, known = data_of(theta, 30, 41, stated=0.5)
     assert data.n_missing > 10
@@ -104,7 +104,7 @@ def test_the_posterior_agrees_with_integration_over_the_prior(theta, prior, larg
     plan = Plan(chains=4, replicas=replicas, warm_up=200, thin=3, jumps=6, most_steps=8)
     found, _, _, orders = test_walkers.run(Walkers.begin(problem, plan, 42), 1500)
     draws, weights, before, log_likelihood = integrated(prior, known, n)
-    # The likelihood of the integral is the one of `log_likelihood`.
+    # The likelihood in the integral agrees with `sequela.log_likelihood`.
     for at in range(3):
         wanted = sequela.log_likelihood(Model(draws[at], data.items), data)
         assert log_likelihood[at] == pytest.approx(len(data) * wanted, rel=1e-9)
@@ -122,7 +122,10 @@ def test_the_posterior_agrees_with_integration_over_the_prior(theta, prior, larg
 
 @pytest.mark.parametrize("summed", [False, True])
 def test_moves_keep_the_posterior_of_partly_known_samples(summed):
-    """The check of `test_moves`: theta from the prior, data from theta, then moves."""
+    """Draw theta from the prior and data from theta; moves must keep the distribution of theta.
+
+    The check is that of `test_moves`.
+    """
     prior, n = test_moves.LEARNED[0], test_moves.N
     rng = np.random.default_rng(21)
     how = twins.trajectory(n, 0.45, rng=np.random.default_rng(2), learned=True)
@@ -180,7 +183,7 @@ def test_the_likelihood_is_the_sum_over_missing_cells():
 
 
 def test_scores_are_gradients_of_the_sums():
-    """The scores of all sets, each times the root of its count, add up to the gradient."""
+    """The scores of all sets, times the square roots of the counts, add up to the gradient."""
     problem, _, theta = summed_problem(2)
     target = problem.target
     scores = np.zeros((target.lattice.size, 17))
@@ -261,7 +264,7 @@ def test_counts_are_from_known_cells():
 
 
 def test_associations_are_those_of_the_known_cells():
-    """Samples in which a cell of the pair is missing do not change the copies of the pair."""
+    """Samples in which a cell of a pair is missing do not change the pair's number of copies."""
     rng = np.random.default_rng(6)
     X = rng.random((200, 3)) < 0.5
     X[:, 1] = X[:, 0] ^ (rng.random(200) < 0.3)
@@ -283,9 +286,9 @@ def test_weights_of_samples_with_histories_are_refused():
     weights = [2.0, 1.5, 1.0]
     good = Problem.of(data.with_weights(weights), Laplace(), Exponential(), None)
     assert good.target.shared.group_count.tolist() == [1.5]
-    with pytest.raises(InputError, match=r"'2' \(row 2\) has known orders, or more than 10 .* 3;"):
+    with pytest.raises(InputError, match=r"'2' \(row 2\) has the weight 3; .* more than 10"):
         Problem.of(data.with_weights([1.0, 1.0, 3.0]), Laplace(), Exponential(), None)
-    with pytest.raises(InputError, match=r"'1' \(row 1\) has known orders, or more than 1 .* 1.5"):
+    with pytest.raises(InputError, match=r"'1' \(row 1\) has the weight 1.5; .* more than 1 "):
         Problem.of(data.with_weights(weights), Laplace(), Exponential(), 1)
 
 
@@ -305,12 +308,13 @@ def test_the_metric_contains_the_information_of_histories(monkeypatch):
     complete = np.nonzero(data.set_sizes + data.missing.sum(axis=1) == 0)[0]
     rows += [(ref.gradient_sequence(at, []) * slope).ravel() for _ in complete]
     rest = len(data) - len(rows)
-    assert rest == len(problem.target.large_start) - 1  # other complete samples: no scores
+    # The complete samples with latent orders have no scores.
+    assert rest == len(problem.target.large_start) - 1
     wanted = np.linalg.eigvalsh(np.array(rows).T @ np.array(rows))[::-1]
     metric = estimate_metric(problem, [state])
     np.testing.assert_allclose(metric.information, wanted[: len(metric.information)], rtol=1e-9)
     assert (wanted[len(metric.information) :] <= 0.2).all()
-    # A part of the samples stands for all.
+    # The information of all samples can be estimated from a part of them.
     monkeypatch.setattr("sequela.posteriors.metric._MOST_ROWS", 20)
     fewer = estimate_metric(problem, [state])
     assert 0.4 < fewer.information[0] / metric.information[0] < 2.5
@@ -366,7 +370,7 @@ def test_known_orders_decide():
     assert decided["verdict"] == "the data can tell"
 
 
-# --- What takes a posterior -----------------------------------------------------------------------
+# --- Questions that take a posterior --------------------------------------------------------------
 
 
 def test_questions_to_a_posterior_of_partly_known_samples(data):

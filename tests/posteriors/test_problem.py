@@ -1,4 +1,4 @@
-"""The problem of a sampler of theta, made from data and prior: sets, orders, starts, pairs."""
+"""The class `Problem`, which prepares data and prior for the sampler of theta."""
 
 from __future__ import annotations
 

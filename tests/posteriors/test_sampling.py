@@ -87,8 +87,8 @@ def kill():
     raise Killed
 
 
-# The warm-up of both chains has 40 draws. The second run starts after draw 11 of the warm-up, so
-# that 18 of its draws belong to the warm-up.
+# The warm-ups of the two chains have 20 draws each. The first run is stopped after 11 draws per
+# chain. So the second run begins with the other 18 draws of the two warm-ups.
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     ("seconds", "last", "drawn"),

@@ -62,8 +62,8 @@ PRIORS = [
     Normal(LearnedScale(0.7, 0.8), BASE),
     StudentT(3.0, LearnedScale(0.5, 0.8), BASE),
 ]
-# The error of the quasi-random integral, measured by comparison with an integral with more points.
-# Five standard errors of a chain are ten times as large.
+# The error of the quasi-random integration. It was measured by comparison with an integration over
+# more points. Five standard errors of the means of chains are about ten times as large.
 INTEGRAL = 2e-3
 
 
@@ -149,7 +149,7 @@ def test_heated_replicas_sample_from_their_powers():
 
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_latent_orders_give_the_same_posterior(replicas):
-    """Either all sets of at least two items have latent orders, or all sets are summed."""
+    """Compare two runs: all sets of at least two items have latent orders, or all are summed."""
     rng = np.random.default_rng(23)
     data = data_of(ref.random_theta(rng, 4, 0.8), 60, 23)
     assert (data.set_sizes > 2).sum() >= 5

@@ -180,9 +180,9 @@ def show(found: StudyPlan) -> None:
         else "the check of a fit (`sequela.questions.order_ranges`) says that the data can tell it"
     )
     console.print(
-        f"\nA study calls an order if {called}. A clock item is in "
-        f"{found.clock_frequency:.1%} of the "
-        f"samples. Simulated studies of each size: {found.studies}, seed {found.seed}.",
+        f"\nA study calls an order if {called}. The clock items of the table are additional items; "
+        f"each is assumed to be in {found.clock_frequency:.1%} of all samples. Number of simulated "
+        f"studies of each size: {found.studies}; seed: {found.seed}.",
         soft_wrap=True,
     )
     if not found.table["reliable"].all():

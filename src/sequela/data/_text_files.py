@@ -139,7 +139,11 @@ def source_file(path: str | os.PathLike[str]) -> SourceFile:
 
 
 def stored_size(path: str | os.PathLike[str]) -> int:
-    """Return the size of a file in bytes, or 0 if it is compressed and the content is larger."""
+    """Return the size of a file in bytes, or 0 if it is compressed or its size is unknown.
+
+    The size of a compressed file says too little about the number of its rows. With 0,
+    `refuse_size` accepts the file.
+    """
     with _binary(path) as file:
         size = _size(file)
         return size if _decompressed(file, file_name(path)) is file else 0

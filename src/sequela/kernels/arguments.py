@@ -350,10 +350,12 @@ class JumpWay(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Points in time (moments) before each of several observation times, concatenated.
+    """Points in time ("moments") between 0 and each of several observation times.
 
-    The moments before the observation time q begin at ``start[q]``. `before` is the time from 0 to
-    each moment, and `after` is the time from the moment to the observation.
+    The moments of all observation times are in one array. Those of the observation time with index
+    q are ``start[q]`` to ``start[q + 1] - 1``. For each moment, `before` is the place on the panels
+    of the time from 0 to the moment, and `after` is that of the time from the moment to the
+    observation.
     """
 
     start: NDArray[np.int64]

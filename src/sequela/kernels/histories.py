@@ -43,7 +43,7 @@ def extend(rates, exits, order, length, first, tables):
 
 @helper
 def place_weights(weights, rates, exits, order, length, item, tables):
-    """Fill the weights of all places of an absent item, relative to that of leaving it out.
+    """Fill the weights of all places of an absent item, relative to the weight of leaving it out.
 
     ``weights[p]``, p from 0 to `length`, is the weight of the place after p other items. Return the
     sum of the weights, or NaN if rounding errors are too large.
@@ -132,7 +132,7 @@ def replace_item(order, length, item, may_be_absent, room, tables, rng):
 
 @kernel
 def draw_histories(kept, lengths, states, sizes, present, missing, tables, burn_in, rng):
-    """Draw histories of one sample by several chains; return False if rates are out of range.
+    """Draw histories of one sample with several chains; return False if rates are out of range.
 
     ``states[chain, :sizes[chain]]`` is the state of a chain and is updated. Each chain first
     discards `burn_in` sweeps over all items. ``kept[chain, draw]`` then receives one draw per
@@ -169,7 +169,7 @@ def draw_histories(kept, lengths, states, sizes, present, missing, tables, burn_
 
 @kernel
 def slopes_of_histories(slopes, effects, orders, lengths, tables):
-    """Fill the derivative of log p of each history by a common factor of all effects.
+    """Fill the derivative of log p of each history with respect to a common factor of all effects.
 
     The derivative is taken at the factor 1. It is the sum of all entries of the gradient times
     `effects`, which is theta with zeros on the diagonal.
@@ -201,9 +201,10 @@ def slopes_of_histories(slopes, effects, orders, lengths, tables):
 
 @kernel
 def weigh_histories(gradient, log_p, shares, orders, lengths, tables):
-    """Fill the log-probabilities of histories; add the gradient of each one times its share.
+    """Fill the log-probabilities of histories, and add their gradients to `gradient`.
 
-    If `shares` is empty, no gradient is added.
+    Each gradient is multiplied by the entry of `shares` for its history. If `shares` is empty, no
+    gradient is added.
     """
     n = tables.rate.shape[0]
     most = orders.shape[1]

@@ -1,8 +1,8 @@
-"""Draw the place of an item in the history of a sample, given what is known about its order.
+"""Draw the place of an item in the history of a sample, given statements about its order.
 
-This extends `histories` by statements about the order: the weight of each place is multiplied by
-the probability of the statements given the places of the item and of all others. If rates are out
-of range, the history stays as it was.
+The weight of each place is that of `histories`, times the probability of the statements if the item
+is at this place and all other items stay where they are. If rates are out of range, the history
+does not change.
 """
 
 import numpy as np
@@ -15,8 +15,9 @@ from sequela.support.jit import helper
 def weigh_statements(weights, order, length, item, statements):
     """Multiply the weights of the places of an item by the probabilities of its statements.
 
-    `statements` are the items before, the items after, and the probabilities that the statements
-    are right. Return the sum of the weights.
+    `statements` are three arrays, with one entry per statement: the item that arrived first
+    according to the statement, the other item, and the probability that the statement is right.
+    Return the sum of the weights.
     """
     before, after, right = statements
     for k in range(before.shape[0]):
@@ -38,7 +39,7 @@ def weigh_statements(weights, order, length, item, statements):
 
 @helper
 def insert_item(order, length, item, place, rates, exits, tables):
-    """Insert an item after `place` others; return the new length."""
+    """Insert an item so that `place` items come before it; return the new length."""
     for q in range(length, place, -1):
         order[q] = order[q - 1]
     order[place] = item
@@ -63,10 +64,10 @@ def remove_item(order, length, item, rates, exits, tables):
 
 @helper
 def weigh_places(order, length, item, room, tables, statements):
-    """Fill the weights of all places of an absent item, given what is known about the order.
+    """Fill the weights of all places of an absent item, given the statements about the order.
 
-    Return the sum of the weights, and the weight of leaving the item out. The sum is not positive
-    and finite if rates are out of range.
+    Return the sum of the weights, and the weight of leaving the item out. If rates are out of
+    range, the sum is 0, infinite or NaN.
     """
     weights, rates, exits = room
     known = statements[0].shape[0] > 0
@@ -85,8 +86,8 @@ def weigh_places(order, length, item, room, tables, statements):
 def redraw_item(order, length, item, may_be_absent, room, tables, statements, rng):
     """Draw a new place of an item; return the new length.
 
-    If rates are out of range, the item stays where it was, and -1 - length is returned.
-    `statements` about the order of the sample are those of `weigh_statements`.
+    If rates are out of range, the item stays where it was, and the result is -1 - length.
+    `statements` has the form that `weigh_statements` describes.
     """
     weights, rates, exits = room
     length, at = remove_item(order, length, item, rates, exits, tables)

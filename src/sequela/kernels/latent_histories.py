@@ -4,7 +4,9 @@ A sample with missing cells or with statements about its order has a history as 
 an order of its present items and of some of its missing items. Given the history, the sample
 contributes the probability of this sequence (Proposition 2). In each sweep, every item is removed
 from the history and inserted again (`history_places`), so that every possible history can be
-reached. The statements do not depend on theta. They only change how histories are drawn.
+reached. Given the history, the probability of the statements does not depend on theta. So the
+statements are not part of the likelihood of theta. They are used when histories are drawn, when
+two items of a history are exchanged, and when orders are counted.
 """
 
 import math
@@ -17,15 +19,16 @@ from sequela.kernels.history_places import insert_item, redraw_item, remove_item
 from sequela.kernels.sequence import MARGINAL, sequence_gradient
 from sequela.support.jit import helper, kernel
 
-# A product is replaced by its logarithm when it is smaller than the first number. Below the second
-# number it would lose digits.
+# The probability of a history is a product of many factors. When the product is below _SMALL, its
+# logarithm is added to a sum, and a new product begins. A product below _TOO_SMALL may have lost
+# digits. In this case `sequence_gradient` computes the log-probability from logarithms of rates.
 _SMALL = 1e-150
 _TOO_SMALL = 1e-300
 
 
 @helper
 def history_length(orders, first, last):
-    """Return the number of items of the history at ``orders[first:last]``."""
+    """Return the number of items of the history at ``orders[first:last]``, before the first -1."""
     length = 0
     while first + length < last and orders[first + length] >= 0:
         length += 1
@@ -34,7 +37,7 @@ def history_length(orders, first, last):
 
 @helper
 def statements_of(histories, s):
-    """Return the statements about the order of a sample: items before, after, probabilities."""
+    """Return the statements about sample `s`, as described in `history_places.weigh_statements`."""
     first = histories.statement_start[s]
     last = histories.statement_start[s + 1]
     return histories.before[first:last], histories.after[first:last], histories.right[first:last]
@@ -71,7 +74,8 @@ def follow_history(rates, exits, order, W, stop_rate):
 def add_history_gradient(gradient, running, rates, exits, order):
     """Add the gradient of the log-probability of a history that `follow_history` followed.
 
-    An item is present in the states after its arrival, so the states are added up from the last.
+    An item is present in all states after its arrival. So the sums over states begin with the last
+    state.
     """
     n = rates.shape[1]
     length = order.shape[0]
@@ -142,7 +146,8 @@ def redraw_histories(tables, target, orders, rng):
             order[q] = orders[first + q]
         extend(room[1], room[2], order, length, 0, tables)
         statements = statements_of(histories, s)
-        # Numbers of items, present ones first, in random order.
+        # The indices of the items of this sample, randomly permuted. The indices below
+        # ``histories.present[s]`` are those of its present items.
         for at in range(count):
             items[at] = at
         for at in range(count - 1, 0, -1):
@@ -162,8 +167,9 @@ def redraw_histories(tables, target, orders, rng):
 def exchange_in_histories(orders, target, i, j):
     """Exchange the places of two items in the histories that have both.
 
-    A history that would contradict a certain statement does not change. Return the log of the ratio
-    of the probabilities of all uncertain statements, after and before. A second call leads back.
+    A history that would then contradict a certain statement is not changed. Return the log of a
+    ratio: the probability of all uncertain statements after the exchange, divided by that before
+    the exchange. A second call with the same items restores the histories.
     """
     histories = target.histories
     gain = 0.0
@@ -193,7 +199,7 @@ def exchange_in_histories(orders, target, i, j):
                 elif orders[at] == after:
                     other = at
             holds = place < other
-            # Before the exchange, the two items were at each other's places.
+            # Now compute the places before the exchange, when i and j had each other's places.
             place = two if place == one else (one if place == two else place)
             other = two if other == one else (one if other == two else other)
             if holds and not place < other:
@@ -212,9 +218,10 @@ def exchange_in_histories(orders, target, i, j):
 def count_histories(before, tables, target, orders):
     """Add to ``before[a, b]`` the expected number of partly known samples with a before b.
 
-    Only samples that are known to have both items count. The mean over the places of a given the
-    rest of the history, and that over the places of b, have smaller errors than the order in the
-    history itself. The mean of these two numbers is used.
+    Only samples that are known to have both items count. For each of them, P(a before b) is
+    computed twice: over all places of a given the rest of the history, and over all places of b
+    given the rest. The mean of these two probabilities is added. It has a smaller sampling error
+    than the order in the history itself, which is 0 or 1.
     """
     histories = target.histories
     n = tables.rate.shape[0]

@@ -1,4 +1,4 @@
-"""Compute which of two items came first in the observed samples, at one theta without zeros."""
+"""Count in how many observed samples one item came before another, at one theta."""
 
 from sequela.kernels.dense_likelihood import dense_tables
 from sequela.kernels.latent_histories import count_histories
@@ -10,10 +10,10 @@ from sequela.support.jit import kernel
 def sum_sample_orders(before, theta, target, orders):
     """Fill ``before[a, b]``: the expected number of samples in which a came before b.
 
-    This is the expected number of arrivals of b while a is present. A large sample counts as 1 or
-    0, according to its current latent order. A sample with a latent history counts by the places of
-    one item given the rest of its history. Only samples in which both items are known to be present
-    count. Return False if a probability underflows.
+    For samples on lattices, this is the expected number of arrivals of b while a is present. A
+    sample with a latent order counts as 1 if a comes before b in this order, and otherwise as 0.
+    For samples with latent histories see `count_histories`. Only samples in which both items are
+    known to be present count. Return False if a probability underflows.
     """
     if not shared_orders(before, theta, target.shared, target.stop_rate):
         return False

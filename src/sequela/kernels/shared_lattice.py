@@ -1,6 +1,6 @@
 """The likelihood of many sets at once, on the union of their lattices.
 
-The probability of being observed in a state is the same for all samples:
+The probability of being observed in a state R is the same for all samples:
 
     time(R) = (sum over b in R of time(R - b) rate_b(R - b)) / (stop rate + all rates in R),
     P(R) = stop rate * time(R),
@@ -33,9 +33,10 @@ def padded_width(n):
 
 @helper
 def padded_rates(theta, width, depths):
-    """Return two flat arrays: a stack of rates, whose row 0 has the base rates, and the factors.
+    """Return two flat arrays: a stack of rates, and the factors exp(theta) of all items.
 
-    The factor of an item on itself is 0, because an item that is present does not arrive again.
+    Row 0 of the stack has the base rates. The factor of an item on its own rate is 0, because an
+    item that is present does not arrive again.
     """
     n = theta.shape[0]
     rates = np.zeros(depths * width)
@@ -112,7 +113,7 @@ def forward(times, holding, rates, factors, lattice, stop_rate, width):
 
 @helper
 def close_state(total, to, below, row, rates, flow, width):
-    """Add the sums of a state, and of the states below it, to its item's row and to its parent.
+    """Add the sums over a state and the states below it to the row of its item and to its parent.
 
     Four entries are read before any entry is written. Otherwise the compiler would use no vectors,
     because it cannot know that the rows do not overlap.
@@ -155,7 +156,7 @@ def close_state(total, to, below, row, rates, flow, width):
 def add_groups(ends, times, lattice, stop_rate, first, last):
     """Return the log-likelihood of the groups from `first` to `last` - 1 (see `SharedLattice`).
 
-    Its derivatives by the times in all states are added to `ends`.
+    Its derivatives with respect to the times in all states are added to `ends`.
     """
     value = 0.0
     for g in range(first, last):
@@ -170,12 +171,12 @@ def add_groups(ends, times, lattice, stop_rate, first, last):
 
 @helper
 def backward(collected, times, holding, rates, factors, lattice, ends, absence):
-    """Fill ``collected[i, j]`` with the derivative of the log-likelihood by the effect of i on j.
+    """Fill ``collected[i, j]`` with the derivative of the log-likelihood for the effect of i on j.
 
-    The last row contains the derivatives by the log base rates. A derivative is the expected number
-    of arrivals of j while i is present, minus the expected integral of the rate of j over this
-    time. For the derivative, `absence` must be 1. If it is 0, the integral is left out. `ends` has
-    the derivative of the log-likelihood by the time in each state.
+    The last row contains the derivatives for the log base rates. A derivative is the expected
+    number of arrivals of j while i is present, minus the expected integral of the rate of j over
+    this time. For the derivative, `absence` must be 1. If it is 0, the integral is left out. `ends`
+    has the derivative of the log-likelihood with respect to the time in each state.
 
     When the walk leaves a state, the sums of this state and of the states below it in the tree are
     added to the row of its lowest item, and to its parent.
@@ -257,8 +258,8 @@ def shared_orders(before, theta, lattice, stop_rate):
     times = np.empty(states)
     holding = np.empty(states)
     before[:] = 0.0
-    # Complete samples first, then the groups with the same missing cells. All samples of such a
-    # group have the same known items.
+    # Here p = -1 stands for the complete samples, and every other p for one combination of missing
+    # cells. All samples with the same combination have the same known cells.
     for p in range(-1, lattice.pattern_start.shape[0] - 1):
         rates, factors = padded_rates(theta, width, lattice.largest + 1)
         forward(times, holding, rates, factors, lattice, stop_rate, width)

@@ -188,8 +188,8 @@ def read_fixed_file(path: str | os.PathLike[str]) -> list[tuple[str, str, float]
     folded = [label.casefold() for label in labels]
     if not {"from", "to"} <= set(folded):
         raise InputError(
-            f"{name}, line {line}: found the columns {', '.join(labels[:6])}; expected from, to "
-            "and, optionally, value."
+            f"{name}, line {line}: found the columns {', '.join(labels[:6])}; expected the "
+            'columns "from" and "to" and, optionally, "value"'
         )
     place = next((folded.index(label) for label in _VALUES if label in folded), None)
     found = []

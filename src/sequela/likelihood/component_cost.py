@@ -27,12 +27,13 @@ __all__ = [
 
 # Smaller sets are always evaluated on their lattice, which takes less than a millisecond.
 LEAST_COMPONENT_SET = 13
-# The fixed cost of evaluating a set by components, as a number of operations on a lattice.
+# The fixed cost of evaluating a set by components. It is counted in the operations of
+# `Budget.exact_work`, so that it can be compared with the cost of the set's lattice.
 COMPONENT_OVERHEAD = 5e6
 # Components of more items are never computed exactly: their functions would need more than 170 GB.
 LARGEST_COMPONENT = 24
-# For quantiles of small sets: components are used only if they have at most this many states in
-# total.
+# The quantiles of the observation time of a small set are computed by components only if all its
+# components together have at most this many states. Otherwise its lattice is used.
 _MOST_QUANTILE_STATES = 512
 # Number of values that are stored for the functions of time, per state of a component.
 _COEFFICIENTS = 20 * 16

@@ -254,9 +254,10 @@ class _Parts:
 
 
 def _pieces(moments: int, numbers: int) -> Iterator[slice]:
-    """Yield slices of the moments that are small enough for the memory.
+    """Split the time points into slices whose values need little memory (see `_MOST_NUMBERS`).
 
-    `numbers` is the number of values in memory per moment.
+    `moments` is the number of time points, and `numbers` is the number of values per time point.
+    Each slice has at least one time point.
     """
     step = max(1, _MOST_NUMBERS // max(numbers, 1))
     for start in range(0, moments, step):

@@ -1,4 +1,4 @@
-"""Have the chains converged? R-hat and effective sample size, and what they mean in words."""
+"""R-hat and the number of effective draws, and a message that says whether chains converged."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Convergence", "effective_size", "judge", "r_hat"]
 
-# Limits of Vehtari et al. (2021): for the rank-normalised split R-hat, and 100 effective draws for
-# each of four chains.
+# Both limits are from Vehtari et al. (2021). The first is the largest rank-normalised split R-hat.
+# The second is the smallest number of effective draws of all chains together: they recommend 100
+# per chain with four chains. We require 400 for any number of chains.
 LARGEST_R_HAT = 1.01
 LEAST_EFFECTIVE = 400.0
 
@@ -31,7 +32,7 @@ def r_hat(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def effective_size(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the effective sample size (bulk) of values (chains, draws, ...)."""
+    """Return the number of effective draws (bulk) of values (chains, draws, ...)."""
     from arviz_stats.base.array import array_stats
 
     chains, draws = values.shape[:2]
@@ -65,7 +66,7 @@ class Convergence:
     r_hat : float
         The largest R-hat.
     effective : float
-        The smallest effective number of draws.
+        The smallest number of effective draws.
     worst : tuple of str or None
         The pair of items with the largest R-hat.
     acceptance, jumps, swaps : float
@@ -124,19 +125,23 @@ def _message(
     largest: float, smallest: float, worst: tuple[str, str] | None, *, chains: int, draws: int
 ) -> str:
     if draws < 4:
-        return f"There are only {draws} draws per chain; at least 4 are needed to judge them."
-    found = f"R-hat is at most {largest:.3f} and at least {smallest:.0f} draws are effective"
+        return (
+            f"There are only {draws} draws per chain; at least 4 are needed to judge convergence."
+        )
+    found = f"R-hat is at most {largest:.3f}, and there are at least {smallest:.0f} effective draws"
     if chains < 2:
         return (
-            f"{found}, but one chain alone cannot show that it has converged: use "
+            f"{found}. But one chain alone cannot show that it has converged: use "
             f"{option('chains', 4)}."
         )
     if largest <= LARGEST_R_HAT and smallest >= LEAST_EFFECTIVE:
         return f"The chains have converged: {found}."
-    about = f" (worst: {worst[0]} and {worst[1]})" if worst else ""
+    about = f"for the order of {worst[0]} and {worst[1]}; " if worst else ""
     factor = max(LEAST_EFFECTIVE / max(smallest, 1.0), 1.5)
     return (
-        f"The chains have NOT converged: {found}{about}; expected at most {LARGEST_R_HAT} and at "
-        f"least {LEAST_EFFECTIVE:.0f}. Probabilities and intervals are not reliable yet. Continue "
-        f"with about {factor:.0f} times as many draws; if R-hat does not fall, add replicas."
+        f"The chains have NOT converged: the largest R-hat is {largest:.3f} ({about}expected at "
+        f"most {LARGEST_R_HAT}), and the smallest number of effective draws is {smallest:.0f} "
+        f"(expected at least {LEAST_EFFECTIVE:.0f}). Probabilities and intervals are not reliable "
+        f"yet. Continue the run until it has about {factor:.0f} times as many draws in total; if "
+        "R-hat does not fall, add replicas."
     )

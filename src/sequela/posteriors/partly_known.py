@@ -1,4 +1,4 @@
-"""Partly known samples in the posterior of theta: their lists for the kernels, and first histories.
+"""Prepare partly known samples for the posterior of theta: lists for kernels, first histories.
 
 A sample is partly known if it has missing cells, or statements about the order of its items. If it
 has no statements, and few present and missing items, the likelihood sums over its missing cells.
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["known_together", "list_histories", "start_histories", "summable_samples"]
 
-# For each draw, the orders of the items are counted in the samples with the same missing cells
-# together (`shared_lattice.shared_orders`). These are the largest number of states that are visited
-# for this, the largest number of states of a lattice, and the number of combinations of missing
-# cells that are always accepted.
+# For each draw, `shared_lattice.shared_orders` counts orders with one pass over the shared lattice
+# for each combination of missing cells. The number of combinations is limited so that all passes
+# together visit at most _MOST_VISITS states. For this limit, a shared lattice of n items is assumed
+# to have 2**n states, but at most _MOST_STATES. _FEW_PATTERNS combinations are always accepted.
 _MOST_VISITS = 400_000
 _MOST_STATES = 8_000
 _FEW_PATTERNS = 16
@@ -58,14 +58,14 @@ def summable_samples(distinct: DistinctSamples, n: int) -> NDArray[np.bool_]:
 def list_histories(
     samples: Sequence[PartialSet], first: int
 ) -> tuple[HistoryList, list[NDArray[np.int64]]]:
-    """Return the partly known samples for the kernels, and their items.
+    """Return partly known samples in the form that the kernels need, and the items of each sample.
 
     Parameters
     ----------
     samples : sequence of PartialSet
         The partly known samples.
     first : int
-        Position of the first item of the first sample in the items of the target.
+        The index in `PosteriorTarget.large_items` at which the items of the first sample begin.
     """
     items = [known.on_lattice for known in samples]
     statements = [statement for known in samples for statement in known.statements]
@@ -84,9 +84,9 @@ def list_histories(
 
 
 def start_histories(target: PosteriorTarget, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-    """Return random orders of the present items of all partly known samples.
+    """Return a first history of each partly known sample: a random order of its present items.
 
-    The orders do not contradict certain statements. Missing items are absent.
+    No history contradicts a certain statement. All missing items are absent from these histories.
     """
     histories = target.histories
     found = []
@@ -123,10 +123,12 @@ def _random_order(items: list[int], pairs: list[tuple[int, int]]) -> list[int]:
 def known_together(
     data: Dataset,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return three arrays (n, n) of numbers of samples, from cells that are not missing.
+    """Count, for each pair of items, the samples in which they are present or their cells known.
 
-    Entry i, j is the number of samples in which both items are present, in which i is present and
-    the cell of j is known, and in which both cells are known.
+    Return three arrays (n, n). Entry i, j of the first array is the number of samples that are
+    known to have both items. In the second array, it is the number of samples that are known to
+    have i and in which the cell of j is not missing. In the third array, it is the number of
+    samples in which neither cell is missing.
     """
     X = np.asarray(data.values, dtype=np.float64)
     known = np.ones_like(X) if data.missing is None else 1.0 - data.missing

@@ -38,7 +38,8 @@ __all__ = [
     "read_prior",
 ]
 
-# Nodes of the map from standard normal coordinates to interactions: up to 8 standard deviations.
+# The map from standard normal coordinates to interactions is computed at _NODES points, which are
+# _STEP apart and reach 8 standard deviations. The kernels interpolate between these points.
 _STEP = 0.02
 _NODES = 401
 
@@ -100,7 +101,7 @@ class Prior(Protocol):
         ...
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantile, at scale 1, for the probability of a standard normal z >= 0."""
+        """Map a normal z >= 0 to the value, at scale 1, of the same cumulative probability."""
         ...
 
     def log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -130,7 +131,7 @@ class Laplace:
         _check_scale(self)
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantile, at scale 1, for the probability of a standard normal z >= 0."""
+        """Map a normal z >= 0 to the value, at scale 1, of the same cumulative probability."""
         x: NDArray[np.float64] = -(log_ndtr(-z) + np.log(2.0))
         return x
 
@@ -167,7 +168,7 @@ class StudentT:
             raise InputError(f"df is {self.df!r}; expected at least 0.5 degrees of freedom")
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantile, at scale 1, for the probability of a standard normal z >= 0."""
+        """Map a normal z >= 0 to the value, at scale 1, of the same cumulative probability."""
         # Use the lower tail, because small probabilities keep all their digits.
         x: NDArray[np.float64] = -stdtrit(self.df, ndtr(-z))
         return x
@@ -182,7 +183,7 @@ class StudentT:
 
 @dataclass(frozen=True)
 class Normal:
-    """The normal distribution: no interaction is expected to stand out.
+    """The normal distribution: interactions much larger than the scale are very improbable.
 
     Parameters
     ----------
@@ -200,7 +201,7 @@ class Normal:
         _check_scale(self)
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the quantile, at scale 1, for the probability of a standard normal z >= 0.
+        """Map a normal z >= 0 to the value, at scale 1, of the same cumulative probability.
 
         For the normal shape, this is z itself.
         """
@@ -300,8 +301,8 @@ def prior_shape(prior: Prior) -> PriorShape:
     good = np.isfinite(value).all() and np.isfinite(slope).all()
     if not good or (np.diff(value) <= 0.0).any() or (slope <= 0.0).any():
         raise InputError(
-            f"the prior {prior!r} is not proper: its quantiles must grow from 0 at z = 0 and be "
-            f"finite up to z = {z[-1]:g}"
+            f"the prior {prior!r} is not proper: from z = 0 to z = {z[-1]:g}, its quantiles must "
+            "grow from 0 and be finite, and its density must be positive and finite"
         )
     scale = prior.scale
     median, spread = (

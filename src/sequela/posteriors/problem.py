@@ -30,13 +30,16 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST_LATTICE", "Problem"]
 
-# In weighted data, sets with more items have latent orders, which do not support weights other than
-# 1. A set of 10 items has up to 1,024 states of its own.
+# In weighted data, sets with more items than this have latent orders, and a set with a latent order
+# cannot have a weight other than 1. The lattice of a set of 10 items has 1,024 states.
 LARGEST_LATTICE = 10
-# The largest number of pairs for jumps, and the number of copies of the most associated pair.
+# Jumps are tried for at most _MOST_PAIRS pairs of items. The pair with the strongest association is
+# listed _MOST_COPIES times.
 _MOST_PAIRS = 2000
 _MOST_COPIES = 60
-# Interactions of a start are reduced until all rates are in the range of the arithmetic.
+# The coordinates of the interactions of a start are between -_START_LIMIT and _START_LIMIT. While
+# rates are out of the range of the arithmetic, these coordinates are multiplied by 0.8, at most
+# _MOST_SHRINKS times.
 _START_LIMIT = 2.0
 _MOST_SHRINKS = 40
 
@@ -54,7 +57,7 @@ class Problem:
     observation : Observation
         How samples are observed.
     target : PosteriorTarget
-        The posterior, with power 1.
+        The posterior in the form that the kernels need. Its power is 1: it is not heated.
     pair_copies : arrays of int, (m, 2) and (m,)
         Pairs of items for jumps, and the number of copies of each. Pairs with a stronger
         association have more copies, so that they are tried more often.
@@ -63,8 +66,9 @@ class Problem:
     known : array of int, (n,)
         Number of samples in which the cell of each item is not missing.
     largest_lattice : int
-        Larger sets have latent orders. Samples with more present and missing items have latent
-        histories, and so have all samples with known orders.
+        Complete samples with more items than this number have latent orders. Partly known samples
+        with more present and missing items have latent histories. So have all samples with known
+        orders, and samples with rare combinations of missing cells (see `summable_samples`).
     """
 
     data: Dataset
@@ -80,7 +84,10 @@ class Problem:
     def of(
         cls, data: Dataset, prior: Prior, observation: Observation, largest_lattice: int | None
     ) -> Problem:
-        """Prepare data and prior; if `largest_lattice` is None, it is chosen."""
+        """Prepare data and prior for the kernels.
+
+        If `largest_lattice` is None, it is chosen so that an evaluation is fast.
+        """
         stop_rate = observation.constant_rate
         if stop_rate is None:
             raise InputError(
@@ -107,7 +114,8 @@ class Problem:
             row = int(distinct.first[np.nonzero(distinct.timed)[0][0]])
             raise InputError(
                 f"sample {data.samples[row]!r} (row {row}) has a known observation time; the "
-                "posterior of theta is for unknown times. Use data.without_times()"
+                "posterior of theta does not support known times. To sample it without the times, "
+                "use data.without_times()"
             )
         is_large = (sizes > largest_lattice) & ~distinct.partial
         complete = np.nonzero((sizes <= largest_lattice) & ~distinct.partial)[0]
@@ -158,7 +166,7 @@ class Problem:
 
     @property
     def pairs(self) -> NDArray[np.int64]:
-        """The pairs of items, (m, 2), that at least one sample is known to have together."""
+        """The pairs of items, (m, 2), for which a sample is known to have both items."""
         return np.argwhere(np.triu(self.together, 1) > 0).astype(np.int64)
 
     @property
@@ -167,7 +175,7 @@ class Problem:
         return np.repeat(*self.pair_copies, axis=0)
 
     def theta(self, state: PosteriorState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return theta at a state, and its slopes in the coordinates of the prior."""
+        """Return theta at a state, and the derivative of each entry with respect to its z."""
         theta, slope = np.empty((2, self.n, self.n))
         call(read_theta, theta, slope, state.z, state.scale, self.target.prior)
         return theta, slope
@@ -178,7 +186,11 @@ class Problem:
         return float(np.exp(prior.log_median + prior.log_spread * state.scale[0]))
 
     def start(self, rng: np.random.Generator) -> PosteriorState:
-        """Draw a dispersed start: interactions from the prior, base rates near the frequencies."""
+        """Draw a random state at which a chain starts.
+
+        Interactions are drawn from the prior. Base rates are drawn around the rates at which
+        independent items would have the observed frequencies.
+        """
         prior = self.target.prior
         n = self.n
         z = np.clip(rng.standard_normal((n, n)), -_START_LIMIT, _START_LIMIT)
@@ -205,8 +217,8 @@ class Problem:
                 return state
             state.z[off] *= 0.8
         raise InputError(
-            "no starting point with rates in range was found; check that the prior is not far too "
-            f"wide: {self.prior!r}"
+            "no starting point was found at which all rates are in the range of the arithmetic; "
+            f"check that the prior is not far too wide: {self.prior!r}"
         )
 
     def _in_range(self, state: PosteriorState, rng: np.random.Generator) -> bool:
@@ -222,35 +234,39 @@ class Problem:
 def _refuse_weighted_orders(data: Dataset, latent: NDArray[np.bool_], largest_lattice: int) -> None:
     """Raise an error if a sample with a latent order or history has a weight other than 1.
 
-    Such a weight has no meaning, because each sample has its own order.
+    A weight of 2 stands for two samples. But each of them has its own order, and the sampler keeps
+    only one latent order (or history) per row. So such a sample must be repeated instead.
     """
     if data.weights is None:
         return
     rows = np.nonzero(latent & (data.weights != 1.0))[0]
     if rows.size:
         raise InputError(
-            f"sample {data.samples[rows[0]]!r} (row {rows[0]}) has known orders, or more than "
-            f"{largest_lattice} present and missing items, and the weight "
-            f"{data.weights[rows[0]]:g}; the posterior of theta does not support weights of such "
-            "samples. Leave them out, or repeat them"
+            f"sample {data.samples[rows[0]]!r} (row {rows[0]}) has the weight "
+            f"{data.weights[rows[0]]:g}; the posterior of theta supports only the weight 1 for "
+            f"samples with known orders, with more than {largest_lattice} present and missing "
+            "items, or with a rare combination of missing cells. Leave such samples out. If their "
+            "weights are whole numbers, you can repeat their rows instead"
         )
     rows = np.nonzero((data.set_sizes > largest_lattice) & (data.weights != 1.0))[0]
     if rows.size:
         raise InputError(
             f"sample {data.samples[rows[0]]!r} (row {rows[0]}) has {data.set_sizes[rows[0]]} items "
-            f"and the weight {data.weights[rows[0]]:g}; the posterior of theta supports weights of "
-            f"sets of up to {largest_lattice} items. Leave such samples out, or repeat them"
+            f"and the weight {data.weights[rows[0]]:g}; the posterior of theta supports only the "
+            f"weight 1 for sets of more than {largest_lattice} items. Leave such samples out. If "
+            "their weights are whole numbers, you can repeat their rows instead"
         )
 
 
 def _pair_copies(
     together: NDArray[np.float64], with_known: NDArray[np.float64], known: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return pairs of items that occur together, and copies by the strength of their association.
+    """Return the pairs of items that occur together, and how often each is listed for jumps.
 
-    Pairs that depend on each other can have two plausible orders. So they are tried more often, in
-    proportion to the likelihood-ratio statistic of their 2 x 2 table. The table of a pair contains
-    the samples in which both cells are known; the arguments are those of `known_together`.
+    Two items that depend on each other can have two plausible orders. So jumps of a pair are tried
+    more often if the likelihood-ratio statistic of its 2 x 2 table is larger. The table of a pair
+    counts only the samples in which both cells are known. The arguments are the three arrays of
+    `known_together`.
     """
     first, second = np.nonzero(np.triu(together, 1) > 0)
     if not first.size:

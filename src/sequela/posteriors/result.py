@@ -1,4 +1,4 @@
-"""The posterior of theta: draws of models, each as plausible as the data and the prior make it."""
+"""The posterior of theta, given by draws of models: tables, convergence and files."""
 
 from __future__ import annotations
 
@@ -49,12 +49,13 @@ class Draws:
     theta : array (chains, draws, n, n)
         The models.
     scale : array (chains, draws)
-        The scale of the prior, the same in all draws if it is not learned.
+        The scale of the interactions. If it is not learned, it is the same in all draws.
     log_likelihood : array (chains, draws)
-        Log-likelihood of all samples. For a sample with a latent order or history, it is the
+        Log-likelihood of all samples. A sample with a latent order or history contributes the
         log-probability of this order or history.
     orders : array (chains, draws, pairs)
-        P(a before b), averaged over the samples that are known to have both.
+        P(a before b) for each pair in `Posterior.pairs`, averaged over the samples that are known
+        to have both items.
     """
 
     theta: NDArray[np.float64]
@@ -73,7 +74,7 @@ class Draws:
 
 
 def summarise(values: NDArray[np.float64], level: float) -> dict[str, NDArray[np.float64]]:
-    """Return mean, interval, effective size and R-hat of draws (chains, draws, ...)."""
+    """Return mean, interval, number of effective draws and R-hat of draws (chains, draws, ...)."""
     tail = 0.5 * (1.0 - level)
     # `np.quantile` over both axes at once would fail if there are no quantities to summarise.
     flat = values.reshape(values.shape[0] * values.shape[1], *values.shape[2:])
@@ -105,7 +106,7 @@ class Posterior:
     draws : Draws
         The draws.
     pairs : array of int, (m, 2)
-        The pairs of items that at least one sample is known to have together.
+        The pairs of items a, b for which at least one sample is known to have both items.
     together : array of int, (m,)
         Number of samples that are known to have both items of each pair.
     prior : Prior
@@ -211,9 +212,9 @@ class Posterior:
             that is known to have both, averaged over all models; its interval "low" to "high";
             "usually_first", the probability that ``first`` comes first in more than half of the
             samples; "evidence", the log-odds of "usually_first", in nats; "samples", the number of
-            samples that are known to have both; "effective" draws and "r_hat"; "verdict". An order
-            with R-hat above 1.05 or fewer than 100 effective draws never has the verdict that the
-            data can tell or suggest it.
+            samples that are known to have both; "effective", the number of effective draws;
+            "r_hat"; "verdict". An order with R-hat above 1.05 or fewer than 100 effective draws
+            never has the verdict that the data can tell or suggest it.
         """
         self.require_draws()
         check_level(level)
@@ -264,9 +265,10 @@ class Posterior:
         Returns
         -------
         DataFrame
-            "source", "target", "mean" of theta, its interval "low" to "high", "present" (the
-            probability of an effect of at least `least_effect`, of either sign), "positive" (the
-            probability that it is above zero), "effective" draws and "r_hat".
+            One row per effect of an item ("source") on another ("target"). Columns: "mean", the
+            mean effect; its interval "low" to "high"; "present", the probability that the size of
+            the effect is at least `least_effect`; "positive", the probability that the effect is
+            positive; "effective", the number of effective draws; "r_hat".
         """
         self.require_draws()
         check_level(level)
@@ -449,7 +451,10 @@ def _check_arrays(arrays: Mapping[str, NDArray[Any]], n: int, place: Place) -> N
 
 
 def _log_odds(share: float, effective: float) -> float:
-    """Return the log of the odds of a share of draws, limited by the number of effective draws."""
+    """Return the log-odds of a share of draws.
+
+    The log-odds stay finite even if the share is 0 or 1. The number of effective draws limits them.
+    """
     resolution = 0.5 / max(effective, 1.0)
     return float(np.log(share + resolution) - np.log(1.0 - share + resolution))
 

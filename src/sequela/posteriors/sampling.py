@@ -42,15 +42,16 @@ __all__ = ["NotConvergedWarning", "PosteriorKeywords", "posterior"]
 
 # Seconds between two checkpoints.
 _BETWEEN_CHECKPOINTS = 30.0
-# Chains draw for about this time, and at most this many draws, before they wait for each other. A
-# signal ends a run only then.
+# Each chain makes draws for about _SECONDS_TOGETHER seconds, but at most _MOST_TOGETHER draws. Then
+# the chains wait for each other. If a signal (such as Ctrl-C) arrives, the run ends at this point.
 _SECONDS_TOGETHER = 1.0
 _MOST_TOGETHER = 32
-# Convergence is checked for the first time after this many draws per chain, then at growing
-# intervals: with too many checks, one of them would pass by chance.
+# Convergence is checked for the first time after this many draws per chain. The intervals between
+# the later checks grow, because with very many checks one of them would pass by chance.
 _FIRST_CHECK = 250
-# Sweeps of the warm-up of a run that ends on convergence.
+# The number of sweeps in the warm-up of a run that ends when its chains have converged.
 _WARM_UP_SWEEPS = 500
+# The number of draws at each check of convergence, divided by that at the check before.
 _CHECK_GROWTH = 1.3
 
 
@@ -84,36 +85,38 @@ def posterior(
 ) -> Posterior:
     """Draw models from the posterior of theta.
 
-    A fit returns one model, but others with opposite orders may explain the data equally well. The
-    posterior contains all of them, each as often as it is plausible, so that the probability of an
-    order takes all models into account. Nothing is approximated for large sets: the likelihood of a
-    set of at most `largest_lattice` items is the sum over all orders, and the order of a larger set
-    is sampled together with theta. In the same way, the likelihood is the sum over missing cells,
-    or these are sampled together with theta.
+    A fit returns one model, but other models with opposite orders may explain the data equally
+    well. The posterior contains all of them, each as often as it is plausible, so that the
+    probability of an order takes all models into account. The likelihood of a set of at most
+    `largest_lattice` items is the sum over all its orders. The order of a larger set is sampled
+    together with theta, so no approximation is needed. Missing cells are treated in the same way:
+    the likelihood is the sum over all their values, or the values are sampled together with theta.
 
     Parameters
     ----------
     data : Dataset, DataFrame, array or list of sets
         The samples, at unknown times. Cells may be missing, and orders may be known.
     prior : Prior, "laplace", "student-t", "normal" or None
-        The prior of the interactions; a name stands for a learned scale. None: Student's t
-        with 2 degrees of freedom.
+        The prior of the interactions. If it is given by its name, its scale is learned. None:
+        Student's t with 2 degrees of freedom and a learned scale.
     observation : Observation or None
         How samples are observed; None: at an exponential time with rate 1.
     continue_from : Posterior, path or None
-        An earlier run with the same data. `draws` per chain are added to it or, if `draws` is None,
-        draws until the chains have converged. The result contains all draws and equals that of a
-        single longer run.
+        An earlier run with the same data. `draws` draws per chain are added to it. If `draws` is
+        None, draws are added until the chains have converged. The result contains all draws and
+        equals that of a single longer run.
     checkpoint : path or None
         A file to which the state is saved every half minute. If it exists, the run continues from
         it. The result is identical to that of a run that was not interrupted.
     **options
-        `draws` per chain (None: until R-hat is at most 1.01 and at least 400 draws are effective
-        for every order, but no more than `most_draws`, 4000), `chains` (4), `warm_up` (draws that
-        are discarded: 500 sweeps, or half of `draws`), `thin` (sweeps per draw; 2 to 10, more if
-        there are few items), `jumps` (12 per sweep, with as many swaps), `replicas` (1; each chain
-        exchanges states with `replicas` - 1 heated copies), `largest_lattice` (None: 8 to 10, so
-        that an evaluation is fast), `random_state`, `n_threads`.
+        `draws` per chain. If it is None, the run ends when R-hat is at most 1.01 and there are at
+        least 400 effective draws, for every order and for the log-likelihood, or after `most_draws`
+        draws per chain (4000). `chains`: number of chains (4). `warm_up`: number of draws that are
+        discarded at the beginning (as many as 500 sweeps give, or half of `draws`). `thin`: sweeps
+        per draw (2 to 10; more if there are few items). `jumps`: jumps per sweep, and
+        as many swaps (12). `replicas`: one replica of each chain samples the posterior, and
+        `replicas` - 1 sample a flatter distribution (1). `largest_lattice`: largest set whose orders are summed (None: 8 to 10
+        items, so that an evaluation is fast). `random_state`, `n_threads`.
 
     Returns
     -------
@@ -284,9 +287,11 @@ class _Run:
 
 
 def _next_together(drawn: int, seconds: float) -> int:
-    """Return how many draws fit into the next second, if the last ones took so many seconds.
+    """Return how many draws per chain are made before the chains wait for each other again.
 
-    The number at most doubles, because the first draws may have been fast by chance.
+    The last `drawn` draws took `seconds` seconds. The result is the number of draws that fit into
+    _SECONDS_TOGETHER, but at most _MOST_TOGETHER, and at most 2 * `drawn`, because the last draws
+    may have been fast by chance.
     """
     fit = drawn * _SECONDS_TOGETHER / max(seconds, 1e-9)
     return int(np.clip(fit, 1, min(2 * drawn, _MOST_TOGETHER)))
@@ -302,7 +307,7 @@ def _checks(last: int) -> set[int]:
 
 
 def _read_draws(options: Mapping[str, Any]) -> tuple[int, bool]:
-    """Return the number of draws, or the largest one, and whether to end on convergence."""
+    """Return a number of draws, and whether the run ends earlier if its chains have converged."""
     draws = options.get("draws")
     if draws is None:
         most = options.get("most_draws", Plan.draws)
@@ -317,7 +322,7 @@ def _read_draws(options: Mapping[str, Any]) -> tuple[int, bool]:
 
 
 def _read_plan(options: Mapping[str, Any], n_items: int) -> Plan:
-    """Return the plan for the options, whose numbers are checked."""
+    """Check the options, and return the plan of the run."""
     given = {k: v for k, v in options.items() if v is not None}
     # With few items, sweeps are fast, but successive draws are as correlated as with many items.
     given.setdefault("thin", int(np.clip(40 // max(n_items, 1), 2, 10)))
@@ -348,8 +353,8 @@ def _same_problem(
     """Return the problem of an earlier run; raise an error if the given one is different."""
     if tuple(data.items) != earlier.items or fingerprint(data) != earlier.fingerprint:
         raise InputError(
-            "the earlier run used other data; give the same samples and items in the same order, "
-            "or start a new run"
+            "the earlier run used other data; give the same samples and items, listed in the "
+            "same sequence, or start a new run"
         )
     if prior is not None and prior_to_json(as_prior(prior)) != prior_to_json(earlier.prior):
         raise InputError(

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = ["choose_largest_lattice", "share_lattices"]
 
-# Sets of up to _MOST_ITEMS items are summed over their lattices, unless the union of the lattices
-# has more than _MOST_STATES states. Then the largest sets have latent orders instead, but never
-# sets of up to _LEAST_ITEMS items: chains mix more slowly if many samples have latent orders.
+# The likelihood of a set of up to _MOST_ITEMS items is a sum over its lattice, unless the union of
+# all lattices has more than _MOST_STATES states. In that case the largest sets have latent orders
+# instead. Sets of up to _LEAST_ITEMS items never have latent orders, because chains mix more slowly
+# if many samples have them.
 _MOST_ITEMS = 10
 _LEAST_ITEMS = 8
 _MOST_STATES = 8000
@@ -52,7 +53,7 @@ def share_lattices(
     groups: Sequence[tuple[PartialSet, float]] = (),
     n: int = 0,
 ) -> SharedLattice:
-    """Return the states of all sets, each once, and the steps between them.
+    """Return the subsets of all sets, each listed once, and the steps between these subsets.
 
     Parameters
     ----------
@@ -61,9 +62,10 @@ def share_lattices(
     counts : iterable of float
         The number of samples (or their weight) with each set.
     groups : sequence of pairs of a PartialSet and a float
-        Distinct samples with missing cells, and the number (or the weight) of each.
+        Distinct samples with missing cells, and for each the number of samples that are equal to it
+        (or their weight).
     n : int
-        Number of items of the model; only needed for groups.
+        Number of items of the model. It is needed only if there are groups.
     """
     weights: dict[int, float] = {0: 0.0}
     for items, count in zip(sets, counts, strict=True):
@@ -121,7 +123,10 @@ def _ends(known: PartialSet) -> list[int]:
 
 
 def _patterns(samples: list[PartialSet], n: int) -> dict[str, NDArray[Any]]:
-    """Return which samples have the same missing cells; samples are sorted by these."""
+    """Return where the samples with each combination of missing cells begin, and their known items.
+
+    `samples` must be sorted by their missing cells.
+    """
     start, is_known = [], []
     for at, known in enumerate(samples):
         if at == 0 or not np.array_equal(known.missing, samples[at - 1].missing):

@@ -11,11 +11,13 @@ import numpy as np
 
 __all__ = ["StepSize"]
 
+# The parameters gamma, t_0 and kappa of dual averaging in this paper.
 _SHRINKAGE = 0.1
 _DELAY = 10.0
 _FORGETTING = 0.75
 # The target of the mean acceptance.
 _TARGET = 0.8
+# The adaptation shrinks the step size towards this many times the first step size.
 _CENTRE = 3.0
 
 
@@ -30,9 +32,9 @@ class StepSize:
     averaged : float
         Log of the averaged step size, to be used after warm-up.
     error : float
-        Averaged distance of the acceptance from its target.
+        Average of the target of the acceptance minus the acceptance.
     centre : float
-        Log step size that the adaptation shrinks towards.
+        Log of the step size towards which the adaptation shrinks.
     count : int
         Number of updates since the last restart.
     """

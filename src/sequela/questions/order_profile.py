@@ -55,7 +55,9 @@ _STEEPEST = 0.15
 _MOST_FREE = 1000
 # If the start had larger entries, numbers could become too large for a double.
 _LARGEST_START = 8.0
-# With larger log-odds, one order would be impossible, and the solver could not return from there.
+# `move_order` moves a pair at most to these log-odds. With much larger log-odds, one order would be
+# almost impossible in the moved theta, and a fit that starts there could not get back to the other
+# order.
 _LARGEST_LOG_ODDS = 4.0
 
 

@@ -429,9 +429,9 @@ def _check_orders(
             "use `sequela rivals --pair`, or `sequela posterior`, which answers for all pairs",
         )
         more.append(
-            f"the fit checked the orders of {len(check.table) - left} of the {len(check.table)} "
-            "pairs of items that interact, beginning with the strongest interactions. The other "
-            f"{left} were not checked, because {why}. To check them, {how}"
+            "the fit checks the orders of at most 10 pairs of items, those with the strongest "
+            f"interactions. Of these {len(check.table)} pairs, {left} were not checked, because "
+            f"{why}. To check them, {how}"
         )
     return check, tuple(dict.fromkeys(more))
 
