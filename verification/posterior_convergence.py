@@ -39,7 +39,7 @@ PRIORS = {
     "Laplace, scale 0.4": Laplace(0.4),
 }
 LIMITS = (1.01, 400.0)
-# The default limit is 4,000 draws per chain. The cascade with a fixed scale needs more.
+# The default limit is 6,000 draws per chain. The cascade with a fixed scale needs more.
 MOST_DRAWS = 20_000
 
 

@@ -224,7 +224,7 @@ def test_a_number_of_draws_and_a_limit_contradict_each_other(data):
 
 def test_the_warm_up_of_a_run_until_convergence_is_counted_in_sweeps():
     assert module._read_plan({}, 5) == module.Plan(
-        warm_up=62, draws=4000, until_converged=True, thin=8
+        warm_up=62, draws=6000, until_converged=True, thin=8
     )
     assert module._read_plan({}, 50).warm_up == 250
     assert module._read_plan({"draws": 300}, 5).warm_up == 150

@@ -49,7 +49,7 @@ _MAX_ROWS = 20
 )  # fmt: skip
 @click.option(
     "--most-draws", type=click.IntRange(min=4),
-    help="Without --draws: maximum number of draws per chain. Default: 4000.",
+    help="Without --draws: maximum number of draws per chain. Default: 6000.",
 )  # fmt: skip
 @click.option("--chains", type=click.IntRange(min=1), help="Number of chains. Default: 4.")
 @click.option(

@@ -111,12 +111,12 @@ def posterior(
     **options
         `draws` per chain. If it is None, the run ends when R-hat is at most 1.01 and there are at
         least 400 effective draws, for every order and for the log-likelihood, or after `most_draws`
-        draws per chain (4000). `chains`: number of chains (4). `warm_up`: number of draws that are
+        draws per chain (6000). `chains`: number of chains (4). `warm_up`: number of draws that are
         discarded at the beginning (as many as 500 sweeps give, or half of `draws`). `thin`: sweeps
-        per draw (2 to 10; more if there are few items). `jumps`: jumps per sweep, and
-        as many swaps (12). `replicas`: one replica of each chain samples the posterior, and
-        `replicas` - 1 sample a flatter distribution (1). `largest_lattice`: largest set whose orders are summed (None: 8 to 10
-        items, so that an evaluation is fast). `random_state`, `n_threads`.
+        per draw (2 to 10; more if there are few items). `jumps`: jumps per sweep, and as many swaps
+        (12). `replicas`: one replica of each chain samples the posterior, and `replicas` - 1 sample
+        a flatter distribution (1). `largest_lattice`: largest set whose orders are summed (None: 8
+        to 10 items, so that an evaluation is fast). `random_state`, `n_threads`.
 
     Returns
     -------

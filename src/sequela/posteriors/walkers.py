@@ -83,7 +83,7 @@ class Plan:
     chains: int = 4
     replicas: int = 1
     warm_up: int = 250
-    draws: int = 4000
+    draws: int = 6000
     until_converged: bool = False
     thin: int = 2
     jumps: int = 12
