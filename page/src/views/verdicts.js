@@ -96,11 +96,10 @@ function answer(data, a, b, name) {
     yes: ["Yes, the data can tell: ", first, " came before ", second, "."],
     suggests: ["The data suggest that ", first, " came before ", second, ", but this is not certain."],
     no: ["No, the data cannot tell which of the two came first."],
-    untrusted: [
+    untrusted:
       data.verdicts.kind === "posterior"
-        ? "Not trusted: the chains have not converged for this pair, or the model does not describe the data. So the order can be wrong."
-        : "Not trusted: the model does not describe the data, so its orders can be wrong.",
-    ],
+        ? ["Not sure yet: in most of the drawn models, ", first, " came before ", second, ". But the chains have not converged for this pair, or the model does not describe the data."]
+        : ["Not trusted: the model does not describe the data, so its orders can be wrong."],
     unchecked: ["Not known: whether the data can tell was not checked for this pair."],
   }[row.verdict];
   const parts = [h("strong", { class: `verdict ${row.verdict}` }, verdict), " "];
