@@ -7,8 +7,9 @@ the time of a sample. A second check is about stated probabilities: of all order
 posterior gives the probability p, a share p must be right.
 
 The data sets use three priors in turn: Laplace and Student t with a fixed scale, and the default
-prior of `sequela.posterior`, whose scale is drawn from its own prior. Chains are short, because a
-rank needs only 19 draws. The summary says in how many data sets the chains had not converged.
+prior of `sequela.posterior`, whose scale is drawn from its own prior. Chains are short (100 draws,
+and 400 with the default prior, whose chains converge more slowly), because a rank needs only 19
+draws. The summary says in how many data sets the chains had not converged.
 
     python -m verification.posterior_calibration -o FOLDER [--sets 201]
     python -m verification.posterior_calibration -o FOLDER --summary
@@ -117,10 +118,17 @@ def one_data_set(seed):
     data = drawn.to_dataset()
     times = np.asarray(data.times)
     data = Dataset(data.without_times().to_frame())
+    draws, warm_up = (400, 200) if isinstance(prior.scale, LearnedScale) else (100, 80)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         found = posterior(
-            data, prior=prior, draws=100, warm_up=80, thin=thin, random_state=seed, n_threads=1
+            data,
+            prior=prior,
+            draws=draws,
+            warm_up=warm_up,
+            thin=thin,
+            random_state=seed,
+            n_threads=1,
         )
     problem = Problem.of(data, prior, Exponential(), 12)
     before = np.empty((n, n))

@@ -45,14 +45,15 @@ _NEAR = 1.0
 _FAR = 2.5
 _FAR_SHARE = 0.3
 # The part of the jumps that go to the opposite order; of these, the part whose share is drawn by
-# the prior; of all jumps, the part in which the effects of other items follow the pair. These parts
-# were chosen by the acceptance of each kind in data of glioblastoma.
+# the prior; of all jumps, the part in which the effects of other items follow the pair. In data of
+# glioblastoma, jumps are accepted more often if other effects do not follow. But in 2,300 samples
+# with a cascade, a part of 0.1 gave 21 effective draws where 0.3 and 0.5 gave about 900.
 _OPPOSITE = 0.75
 _GUIDED = 0.85
-_FOLLOWING = 0.1
+_FOLLOWING = 0.3
 # The part of the jumps that change the orders of two or all pairs of three items, and the number of
 # attempts to choose such pairs.
-_SEVERAL = 0.15
+_SEVERAL = 0.3
 _TRIES = 30
 # The part of the jumps that exchange items in latent orders and histories.
 _EXCHANGING = 0.3
