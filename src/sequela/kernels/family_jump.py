@@ -16,7 +16,7 @@ so is the density. The ratio of the two proposals is therefore known.
 With `follow`, the effects of every other item k on the two change as well, such that a chain in
 which k is present from the start keeps its marginal probabilities of item 1 and of item 2.
 
-The latent orders of large samples contradict a model with the opposite order. So half of the jumps
+The latent orders of large samples contradict a model with the opposite order. So three of ten jumps
 that change which item mostly comes first also exchange the two items in these orders.
 
 Several pairs can jump together, one after the other, before the proposal is accepted or rejected:
