@@ -23,7 +23,7 @@ from sequela.kernels.family_jump import (
     log_absent,
     pair_shares,
 )
-from sequela.kernels.posterior_sweep import COUNTS, jump_pairs
+from sequela.kernels.posterior_sweep import COUNTS, change_pairs
 from sequela.posteriors import BaseRates, Laplace, Normal, StudentT
 from sequela.questions import two_item_family_of
 
@@ -97,7 +97,7 @@ def follow(theta, z, old, new, i, j, unit, prior):
 
 @numba.njit(error_model="numpy")
 def jump(state, target, jumps, count, counts, rng):
-    jump_pairs(state, target, jumps, count, counts, rng)
+    change_pairs(state, target, jumps, count, counts, rng)
 
 
 @numba.njit(error_model="numpy")

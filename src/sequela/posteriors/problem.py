@@ -134,8 +134,8 @@ class Problem:
             shared=share_lattices(
                 map(distinct.items, complete.tolist()),
                 counts[complete],
-                [(distinct.as_partial(int(s)), float(counts[s])) for s in np.nonzero(summed)[0]],
                 data.n_items,
+                [(distinct.as_partial(int(s)), float(counts[s])) for s in np.nonzero(summed)[0]],
             ),
             large_start=start,
             large_items=np.concatenate([*sets, *more, np.empty(0, dtype=np.int64)]).astype(
