@@ -84,7 +84,7 @@ def full_values(theta, target, orders):
 
 
 def followed(theta, target, orders, columns, keep, thetas):
-    """Return values, success and rates of `follow`, and the thetas that it should have evaluated."""
+    """Return what `follow` computed, the thetas that it should have evaluated, and the last theta."""
     values, good = np.full((len(thetas), 2), np.nan), np.zeros(len(thetas), dtype=bool)
     rates = call(follow, values, good, theta, thetas, columns, keep, orders, target)
     wanted, now = [], theta.copy()
@@ -159,7 +159,7 @@ def test_a_theta_beyond_the_arithmetic_is_told():
     theta = np.zeros((3, 3))
     columns, keep = np.array([[0, 1, 2]]), np.array([False])
     for far in (800.0, -800.0):
-        values, good, (current, fresh), _, _ = followed(
+        _, good, (current, fresh), _, _ = followed(
             theta, target, orders, columns, keep, np.full((1, 3, 3), far)
         )
         assert not good[0]

@@ -138,7 +138,7 @@ def are_precise(current):
 
 @helper
 def set_ways(current, rates, columns, lattice):
-    """Write the rates (columns, states) of some items into the rates of the steps of the lattice."""
+    """Write the rates (columns, states) of some items into the rates of the lattice's steps."""
     for x in range(columns.shape[0]):
         c = columns[x]
         for at in range(lattice.item_start[c], lattice.item_start[c + 1]):
