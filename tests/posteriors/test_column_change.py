@@ -84,7 +84,7 @@ def full_values(theta, target, orders):
 
 
 def followed(theta, target, orders, columns, keep, thetas):
-    """Return what `follow` computed, the thetas that it should have evaluated, and the last theta."""
+    """Return what `follow` computed, the thetas that it should have evaluated, and the last."""
     values, good = np.full((len(thetas), 2), np.nan), np.zeros(len(thetas), dtype=bool)
     rates = call(follow, values, good, theta, thetas, columns, keep, orders, target)
     wanted, now = [], theta.copy()
