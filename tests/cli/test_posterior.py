@@ -107,7 +107,8 @@ def test_a_run_that_was_killed_ends_as_if_it_had_not_been(
     with monkeypatch.context() as patch:
         if where == "chains":
             stops.before_draw(patch, 2 * 55, stops.SINGLE, killed)
-        elif where == "batch":  # after 3 draws of each chain, in the second chain's batch of 4
+        # Stop after 3 draws of each chain, while the second chain makes its next batch of 4 draws.
+        elif where == "batch":
             stops.before_draw(patch, 2 * (50 + 3) + 6, stops.GROWING, killed)
         elif where == "run.json":
             patch.setattr(posterior_run, "_run", killed)
