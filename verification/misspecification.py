@@ -6,11 +6,12 @@ likelihood, and learns a model with the chosen kind. It counts how many orders a
 
 - among the clear pairs, for each of the two models. A pair is clear if at least 75% of the samples
   with both items have the same order;
-- among the orders that the data can tell according to `order_ranges` ("told" in the file), and
-  among those of them that `sequela fit` reports by default ("trusted" in the file), which is only
-  the case if the check of the fit has no finding (`OrderRanges.with_fit`). An order is right if
-  more than half of the samples with both items have it. With `--observation any`, no order is
-  reported if a kind other than exponential times is chosen.
+- among the orders that the data can tell according to `order_ranges` ("told" in the file);
+- among those told orders that `sequela fit` reports by default ("trusted" in the file). It reports
+  them only if the check of the fit has no finding (`OrderRanges.with_fit`).
+
+An order is right if more than half of the samples with both items have it. If a kind other than
+exponential times is chosen, `sequela fit --observation any` reports no order.
 
 A data set counts as "noticed" if the check of the fit has a finding, or if a kind of observation
 other than exponential times is chosen.

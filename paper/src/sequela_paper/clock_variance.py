@@ -278,7 +278,7 @@ def _slopes(table: pd.DataFrame, low: int, high: int) -> dict[str, tuple[float, 
 def _is_one_over(slopes: Mapping[str, tuple[float, float]]) -> bool:
     """Return whether every slope differs from -1 by less than 0.1 + 3 standard errors.
 
-    This limit must itself be below 0.5.
+    If this limit is 0.5 or more for any slope, the slope is too uncertain, and the result is False.
     """
     return all(abs(slope + 1.0) < 0.1 + 3.0 * error < 0.5 for slope, error in slopes.values())
 
