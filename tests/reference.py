@@ -442,9 +442,9 @@ def mp_log_p_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> fl
 def mp_gradient_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> np.ndarray:
     """Return the gradient of log p(S | t) by central differences in mpmath.
 
-    The step is so small that no exit rate, multiplied by t, changes by more than 1e-25. If the
-    change were more than 1, the gradient could be wrong: if two states have nearly equal exit
-    rates, the change could decide which of them dominates.
+    The step is so small that no exit rate, multiplied by t, changes by more than 1e-25. A change of
+    more than 1 could decide which of two states with nearly equal exit rates dominates p(S | t).
+    Then the gradient would be wrong.
     """
     S = frozenset(S)
     n = len(theta)

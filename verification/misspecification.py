@@ -1,4 +1,4 @@
-"""Measure what happens if an assumption of the model is wrong: findings, chosen times, and orders.
+"""Measure what happens if an assumption of the model is wrong.
 
 Data are simulated from random models, with one wrong assumption at a time. The script learns a
 model with exponential times and checks its fit. Then it compares kinds of observation by held-out
@@ -7,8 +7,8 @@ likelihood, and learns a model with the chosen kind. It counts how many orders a
 - among the clear pairs, for each of the two models. A pair is clear if at least 75% of the samples
   with both items have the same order;
 - among the orders that the data can tell according to `order_ranges` ("told" in the file);
-- among those told orders that `sequela fit` reports by default ("trusted" in the file). It reports
-  them only if the check of the fit has no finding (`OrderRanges.with_fit`).
+- among those of these orders that `sequela fit` reports by default ("trusted" in the file). They
+  are reported only if the check of the fit has no finding (`OrderRanges.with_fit`).
 
 An order is right if more than half of the samples with both items have it. If a kind other than
 exponential times is chosen, `sequela fit --observation any` reports no order.
@@ -18,9 +18,9 @@ other than exponential times is chosen.
 
     python -m verification.misspecification 6 docs/misspecification.csv 100
 
-writes one row per data set as soon as the data set is done. At the end it prints the tables of
-docs/when_it_fits.md. The first number is the number of data sets per assumption. The last number,
-0 by default, is the first seed.
+This command writes one row per data set as soon as the data set is done. At the end it prints the
+tables of docs/when_it_fits.md. The first number is the number of data sets per assumption. The last
+number, 0 by default, is the first seed.
 """
 
 from __future__ import annotations

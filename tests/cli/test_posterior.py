@@ -139,7 +139,7 @@ def test_more_draws_that_were_killed_are_drawn_again(table, tmp_path, monkeypatc
     assert run("posterior", table, "-o", folder, "--continue").exit_code == 0
     assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 25)
     before = content(folder)
-    # The run was complete, as if it had been killed after its last step.
+    # The run is complete now. To continue it must change nothing.
     again = run("posterior", table, "-o", folder, "--continue")
     assert again.exit_code == 0
     said = "already has all its 25 draws per chain; to draw more, use --draws or --most-draws"

@@ -364,8 +364,9 @@ def test_extreme_theta_in_a_large_set(k, sign):
         assert found.value == pytest.approx(exact, rel=1e-13)
 
 
-# A regression test: in the first three cases, entries of the gradient were 0 instead of -1 and -2,
-# because F * T underflowed in `lattice.gradient` before it was divided by the total.
+# A regression test: in the first three cases, entries of the gradient were 0 instead of -1 and -2.
+# The cause was that a product of two tiny numbers (F * T in `lattice.gradient`) underflowed before
+# it was divided by the total.
 @pytest.mark.parametrize(
     ("theta", "S"),
     [

@@ -223,7 +223,8 @@ def test_blocks_as_large_as_the_set_are_exact(k, sparsity):
     )  # fmt: skip
     np.testing.assert_allclose(found.gradient, exact.gradient, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.gradient_se, 0.0, atol=1e-13)
-    # Then the value, an integral along the path, has no sampling error, either.
+    # The value is an integral of such exact quantities along the path. So it has no sampling error,
+    # either.
     assert found.value == pytest.approx(exact.value, abs=1e-9)
     assert found.value_se < 1e-12
 

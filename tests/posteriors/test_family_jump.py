@@ -92,7 +92,8 @@ def test_marginals_with_another_item_and_their_derivatives(theta, x, y):
     np.testing.assert_allclose(found[2:], wanted, rtol=1e-5, atol=1e-8)
 
 
-# These functions are not cached, because Numba would not notice changes of the functions they call.
+# These functions are not cached, because Numba would not notice changes of the functions that they
+# call.
 @numba.njit(error_model="numpy")
 def follow(theta, z, old, new, i, j, unit, prior):
     return follow_effects(theta, z, old, new, i, j, unit, prior)

@@ -257,7 +257,7 @@ def _point(table: pd.DataFrame, setting: str, m: int) -> tuple[float, float]:
 
 
 def _log_ratio(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, float]:
-    """Return the logarithm of the ratio of two variances, and the standard error of it."""
+    """Return the logarithm of the ratio of two variances, and its standard error."""
     error = math.hypot(one[1] / one[0], two[1] / two[0])
     return math.log(one[0] / two[0]), error
 
