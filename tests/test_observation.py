@@ -228,7 +228,10 @@ def test_what_earlier_versions_wrote():
 
 
 class Clock:
-    """An observation with only the members of the protocol. Code that uses others fails."""
+    """An observation with only the attributes and methods that the protocol demands.
+
+    Code that uses any other attribute fails.
+    """
 
     kind: ClassVar[str] = "clock of a test"
     mean_time = 0.5

@@ -1,6 +1,6 @@
 """Swaps of interactions among three items: which entries they exchange, and how they are accepted.
 
-`test_moves` checks that they keep the posterior.
+`test_moves` checks that swaps leave the posterior unchanged.
 """
 
 from __future__ import annotations

@@ -45,7 +45,10 @@ def information_of(problem, states):
 @pytest.mark.parametrize(("n", "samples"), [(2, 60), (3, 40), (4, 12)])
 @pytest.mark.parametrize("chains", [1, 3])
 def test_the_metric_is_the_empirical_information(n, samples, chains):
-    """The cases have more sets than coordinates, or fewer."""
+    """The number of sets is larger than the number of coordinates in some cases, smaller in others.
+
+    Compare with finite differences of the reference.
+    """
     problem = problem_of(n, samples)
     states = [problem.start(np.random.default_rng(seed)) for seed in range(chains)]
     metric = estimate_metric(problem, states)
@@ -63,7 +66,10 @@ def test_the_metric_is_the_empirical_information(n, samples, chains):
 
 
 def test_many_sets_are_shared_among_the_chains(monkeypatch):
-    """If there are many sets, each chain evaluates only a part of them."""
+    """If there are many sets, each chain evaluates a part of them.
+
+    Two chains at the same state must give the result of one chain that evaluates all sets.
+    """
     problem = problem_of(3, 40)
     states = [problem.start(np.random.default_rng(seed)) for seed in range(2)]
     monkeypatch.setattr(metric_module, "_MOST_ROWS", 1)
@@ -107,7 +113,10 @@ def covariance_of(metric, power=1.0):
 
 
 def normal_draws(seed, draws, size=10):
-    """Return a covariance, normal draws with it, and gradients of the log-density plus 0.3."""
+    """Return a covariance, normal draws with this covariance, and forces at the draws.
+
+    A force is the gradient of the log-density plus 0.3. A constant must not change the result.
+    """
     rng = np.random.default_rng(seed)
     turned = np.linalg.qr(rng.standard_normal((size, size)))[0]
     covariance = (turned * np.geomspace(0.05, 8.0, size)) @ turned.T

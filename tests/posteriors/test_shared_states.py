@@ -69,7 +69,8 @@ def test_the_order_is_a_walk_through_the_tree_with_subsets_first(sets):
         to = lattice.step_to[lattice.step_start[s] : lattice.step_start[s + 1]]
         assert (to > s).all()
         if s > 0:
-            # The parent must be the previous state, or an ancestor of the previous state.
+            # The states are numbered as a walk through the tree visits them. So the parent must be
+            # the previous state, or an ancestor of the previous state.
             above = s - 1
             while lattice.size[above] >= lattice.size[s]:
                 above = lattice.parent[above]

@@ -39,7 +39,10 @@ def shape_distribution(prior):
 
 
 def shape_quantile(prior, z):
-    """Return h(z) by quantiles of SciPy, from the nearer tail, where no digits are lost."""
+    """Return h(z), the quantile of an interaction at scale 1, by SciPy.
+
+    The probability is counted from the nearer tail, so that no digits are lost.
+    """
     z = np.asarray(z, dtype=float)
     upper = shape_distribution(prior).isf(scipy.special.ndtr(-np.abs(z)))
     return np.sign(z) * upper

@@ -1,4 +1,4 @@
-"""Figure 11 (appendix G): of many items only a small block interacts; the others are clocks.
+"""Figure 11 (appendix G): only a small block of items interacts; the others are clock items.
 
 The total interaction is the sum of the absolute effects over all interactions. Items are sorted by
 frequency, and the share of the total interaction that is among the first b items is computed. For
@@ -35,7 +35,7 @@ _SHOWN = 35
 
 
 def task(*, folder: str, n: int, seed: int) -> dict[str, Any]:
-    """Learn a model of the n most frequent items, and compute the interaction among the first b.
+    """Learn a model of the n most frequent items, and compute how much the first b interact.
 
     Parameters
     ----------

@@ -67,8 +67,8 @@ def _trial(rng: np.random.Generator, w: float, t: float, m: int, draws: int) -> 
         "m": m,
         "draws": draws,
         # The proof of Theorem 1 needs 1 - r >= exp(-w t) / 2, where r is the share of the items
-        # that are present. The proof derives this from the condition below, which defines m_0. (The
-        # m_3 that the paper prints is too small.)
+        # that are present. The proof derives this from the condition below, which defines m_0, a
+        # lower limit of m. (The lower limit m_3 that the paper prints is too small: see slips.py.)
         "enough": bool(math.sqrt(math.log(m) / m) <= math.exp(-w * t) / 2.0),
         "m_variance": float(m * moments[:, 1].mean()),
         "m_variance_se": float(m * moments[:, 1].std(ddof=1) / math.sqrt(draws)),
