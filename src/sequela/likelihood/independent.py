@@ -96,8 +96,9 @@ def draw_independent_order(
 ) -> NDArray[np.int64]:
     """Draw one order of arrival of the items of S in a model without interactions.
 
-    If the time is unknown (t is NaN), first draw it from its posterior. The chains of the sampled
-    likelihood start from this order.
+    `rate` contains the rates of the items of S. `absent` is the sum of the rates of the absent
+    items and of the observation. If the time is unknown (t is NaN), it is drawn first, from its
+    posterior. The chains of the sampled likelihood start from such an order.
     """
     if np.isnan(t):
         x, logs = _hump(rate, absent)

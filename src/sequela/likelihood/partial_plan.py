@@ -201,8 +201,8 @@ def _within(
 ) -> NDArray[np.bool_]:
     """Return which samples are evaluated on lattices, with at most `most_work` operations.
 
-    The most expensive samples whose cells can be drawn are removed, until the rest needs no more
-    than this.
+    The most expensive samples whose missing cells can be drawn are removed, until the lattices of
+    the other samples need at most this number of operations.
     """
     kept = ~can_be_drawn | np.isfinite(work)
     total = float(work[kept & np.isfinite(work)].sum())

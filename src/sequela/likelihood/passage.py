@@ -173,9 +173,9 @@ class Passage:
     def timed(self, t: float, *, want_gradient: bool) -> tuple[float, NDArray[np.float64] | None]:
         """Return log p(S | t) and its n x n gradient.
 
-        If exit rates times the time are large, the result is checked. If doubles are not precise
-        enough for a small set, it is computed in decimal arithmetic. For a larger set, the result
-        is then NaN.
+        If an exit rate times the time is large, the result is checked. If it is not precise enough,
+        the computation is repeated in decimal arithmetic for a small set, and the result is NaN for
+        a larger set.
         """
         risky = self.k > 0 and float(self.lattice.Q.max()) * t > _RISKY
         value, G, lost = self._in_doubles(t, want_gradient=want_gradient or risky)
@@ -217,8 +217,8 @@ class Passage:
         lattice = self.lattice._replace(Q=np.empty(states))
         call(exit_rates, lattice, 0.0)
         if nudge:
-            # Because of the multiples of the golden ratio, the exit rate of every state changes by
-            # a different amount.
+            # The multiples of the golden ratio (modulo 1) are all different, so the exit rate of
+            # every state changes by a different amount.
             lattice.Q[:] *= 1.0 + nudge * (2.0 * (np.arange(states) * 0.6180339887498949 % 1) - 1.0)
         value, tilt = call(transient_set, t, lattice, self.log_F, steps, room, want_gradient)
         value = float(value - self.columns.rest * t)

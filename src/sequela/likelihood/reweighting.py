@@ -127,8 +127,8 @@ class DrawnOrders:
     ) -> None:
         """Store new orders, and log p(S) at the theta at which these orders were drawn.
 
-        If `log_p` is None, the orders were drawn from the model without interactions, for which log
-        p(S) is computed.
+        If `log_p` is None, log p(S) of the model without interactions is stored (see
+        `Objective.draw`).
         """
         self.states = np.stack([state for state, _ in chains])
         self.orders = np.stack([orders for _, orders in chains])
