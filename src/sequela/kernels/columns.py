@@ -26,13 +26,13 @@ _CANCELLED = 1e-3
 
 @kernel
 def choose_columns(items, tables, room):
-    """List the columns of the set `items`; return their number and the sum of all other rates.
+    """List the columns of the set `items`; return their number and the sum of all other base rates.
 
     `tables` are `ThetaTables`. In the `ColumnRoom`, ``columns`` receives first the items of S (bit
     b of a state is column b), and then the active items. ``above`` and ``below`` receive the sums
-    of the positive and of the negative effects of S on each column. These sums are bounds of its
-    log-rate. ``mark`` is scratch of length n. It must be zero when the function is called, and it
-    is zero when the function returns.
+    of the positive and of the negative effects of S on each column. Added to the log base rate of
+    the column, these sums are bounds of its log-rate. ``mark`` is scratch of length n. It must be
+    zero when the function is called, and it is zero when the function returns.
     """
     theta = tables.theta
     row_start = tables.row_start

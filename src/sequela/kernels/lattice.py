@@ -23,9 +23,10 @@ end in any state that contains all present items. ``F[S]`` is then the sum of F 
 and T starts from all of them.
 
 The code takes two properties of Numba into account. First, Numba compiles another copy of a
-function for each literal argument. So some arguments that are 0 or 1 are variables. Second, Numba
-checks an index that might be negative at every access, and does not vectorise such a loop, which is
-then 4 times slower. So inner loops that do not start at 0 use unsigned integers.
+function for each literal argument. So arguments that are always 0 or 1 are passed as variables
+(`zero` and `one`). Second, if an index might be negative, Numba tests it at every access and does
+not vectorise the loop. The loop is then 4 times slower. So inner loops that do not start at 0 use
+unsigned integers, which cannot be negative.
 """
 
 import math
@@ -184,7 +185,7 @@ def gradient(
                     G[b, m] += time
             # For items of S: the probability of the step minus its expected number. The step of a
             # low item leads to the state at the distance 2^c. If the item is already present, the
-            # state at this distance belongs to another row. But its term is then 0, because the
+            # state at this distance has nothing to do with the step. But its term is 0, because the
             # effect is 0.
             for c in range(k):
                 if c < low:
@@ -326,8 +327,9 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
     columns = np.empty(most, np.int64)
     room = ColumnRoom(columns, np.empty(most), np.empty(most), np.zeros(n, np.int64))
     all_fit = all_fit_double(largest, tables, room)
-    # Make views of the arrays for one set size. Make them only if the size has changed, because
-    # this takes as long as evaluating a small set. The sets are sorted by size.
+    # Make views of the arrays for the size of this set. Making them takes as long as evaluating a
+    # small set. So make them only if the size has changed, which happens rarely, because the sets
+    # are sorted by size.
     size = -1
     for s in chosen:
         items = sets.items[sets.start[s] : sets.start[s + 1]]

@@ -39,8 +39,8 @@ def propose_informed(order, given, columns, rates, u, left, rng):
         for at in range(remaining):
             v = left[at]
             own = Wc[v]
-            # Do not add v to the sum. If v were nearly the whole sum, subtracting it later would
-            # lose digits.
+            # Leave the rate of v out of the sum. If this rate were nearly the whole sum,
+            # subtracting it later would lose digits.
             kept = rates[v]
             rates[v] = 0.0
             d = constant + lane_dot(rates, own, m)

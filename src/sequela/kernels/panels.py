@@ -7,9 +7,10 @@ changes only on the scale of t.
 
 The source f of the equation y' = f - q y is a function on panels. The equation is integrated once.
 The integral of a Legendre polynomial is proportional to the difference of the polynomials of the
-next and the previous degree. So this gives a tridiagonal system for the coefficients of each panel.
-All pivots are positive, for any q. The systems of all panels are solved together in vectorised
-loops. Then the solutions are connected by their values at the ends of the panels.
+next and the previous degree. So the integrated equation is a tridiagonal system for the
+coefficients of each panel. All pivots are positive, for any q. The systems of all panels are solved
+together in vectorised loops. Then the solutions are connected by their values at the ends of the
+panels.
 """
 
 import numpy as np

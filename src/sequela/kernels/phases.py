@@ -104,6 +104,9 @@ def stage_backward(a, b, q, Q, r, k):
 def collect_stage(time, ahead, a, v, scale, k):
     """Add the contributions of one stage to derivatives of p, the probability of the set.
 
+    For this stage, `v` is the result of `stage_forward`, `a` is the result of `stage_backward`, and
+    `scale` is 1 / rate.
+
     ``ahead[c, R]`` is the derivative by the rate of the step R -> R + c. ``time[R]`` is minus the
     derivative by the exit rate of R. It equals p times the mean time spent in R.
     """

@@ -123,9 +123,10 @@ def forward(F, I, h, base, table, l, rate, W, columns, k):
                 if row == 0:
                     f[0] = 1.0
                 arrive(f, F, row, l, h, H, low, k, present)
-            # Arrivals of low items stay inside a row. Compute eight states one by one. Then add the
-            # part that is finished to the part of equal length after it. So all bits except the
-            # lowest three use vectorised loops.
+            # Arrivals of low items stay inside a row. Compute eight states one by one: they differ
+            # in the lowest three items. Then one higher item b can arrive in a whole block of
+            # finished states. Add these arrivals to the next block, which has the same length, in a
+            # vectorised loop.
             for x in range(0, width, 8):
                 after = x + 8
                 b = 3

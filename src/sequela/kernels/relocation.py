@@ -85,8 +85,9 @@ def step_rates(next_rate, free_rate, h, chain, length, free, size, own, rate, mo
 def forward(F, I, scale, next_rate, free_rate, l, chain, length, free, size, own):
     """Fill F for all states (a, X); row a + 1 is divided by ``scale[a]``, the maximum of row a.
 
-    Inside a row, four states are computed one by one. Then the part that is finished is added to
-    the part of equal length after it, as on the lattice.
+    Inside a row, four states are computed one by one: they differ in the first two free items. Then
+    the arrivals of one other free item, in a block of finished states, are added to the next block,
+    which has the same length (see `recursion.forward`).
     """
     full = 1 << size
     l0 = l[own[free[0]]]
@@ -241,8 +242,8 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m
                 g = F[a, X] * (r * l[c, X]) * T[a + 1, X]
                 U[a, c] += g
                 V[X, c] += g
-    # An item of the chain is present in all later rows. So add up the rows, beginning with the
-    # last.
+    # An item of the chain is present in all rows after its arrival. So its gradient is the sum over
+    # these rows. Add up the rows, beginning with the last.
     for a in range(length, 0, -1):
         u = U[a]
         before = U[a - 1]
@@ -292,7 +293,7 @@ def mean_holding_times(I, h, l, chain, length, free, size, own, rate, moving, re
 
 @helper
 def moving_columns(moving, own, Wc):
-    """List the moving columns, and all columns outside S; return their number.
+    """List the moving columns, to which all columns outside S belong; return their number.
 
     ``own[i]`` receives the position of item i in this list, or the length of the list if i is
     steady.

@@ -63,8 +63,9 @@ def row_holding_times(inverse, q, m, width, constant):
 def row_forward(f, inverse, q, width):
     """Fill F: ``F(R) = I(R) * sum_c F(R - c) q_c(R - c)``, eight states at a time.
 
-    The part that is finished is added to the part of equal length after it. So all bits except the
-    lowest three use vectorised loops.
+    The eight states differ in the first three items. The arrivals of one other item, in a block of
+    finished states, are then added to the next block, which has the same length. This loop is
+    vectorised.
     """
     q0 = q[0]
     q1 = q[1]
@@ -106,8 +107,8 @@ def row_forward(f, inverse, q, width):
 def row_backward(t, inverse, q, width, last, need):
     """Fill T: ``T(R) = I(R) * (end(R) + sum_c q_c(R) T(R + c))``, where `last` is the state S.
 
-    end(R) is 1 in the states with all bits of `need`, because a sample may end in them, and 0
-    elsewhere.
+    end(R) is 1 in the states with all bits of `need`, because the sample may be observed in them,
+    and 0 in all other states.
     """
     q0 = q[0]
     q1 = q[1]

@@ -74,8 +74,8 @@ _QUICK_FIXED = 5e6
 _DRAWN_WORK = 2e6
 # If the missing cells of a sample are drawn, its completed sets are evaluated exactly if it has at
 # most _LARGEST_COMPLETED present items, or at most _MOST_COMPLETED present and missing items
-# together. For larger samples, orders are drawn as well, because lattices could have millions of
-# states.
+# together. (`LARGEST_COMPLETED_SET` is a limit in both cases.) For larger samples, orders are drawn
+# as well, because lattices could have millions of states.
 _LARGEST_COMPLETED = 6
 _MOST_COMPLETED = 16
 # The cost of the gradient between the components of a set, as a number of operations on a lattice.
