@@ -1,9 +1,9 @@
 """Exact likelihood of a set: forward and backward recursion over its subsets (section 4.4).
 
-A state R is split into its low bits L and its high bits H. The low bits are the position in a row
-of up to 64 states, which fits into the L1 cache. Rates factorise, ``r_j(R) = h_j(H) l_j(L)``. So
-the exit rates of a tile (up to 32 rows) are one matrix product, and the gradient needs two more
-products of the same size (`gemm.add_product`).
+A state R is split into its low bits L and its high bits H. The low bits are the position of the
+state in a row. A row has at most 64 states, so that it fits into the L1 cache. Rates factorise,
+``r_j(R) = h_j(H) l_j(L)``. So the exit rates of a tile (up to 32 rows) are one matrix product, and
+the gradient needs two more products of the same size (`gemm.add_product`).
 
 Arrays over states, all of shape (rows, width) with row H and column L:
 

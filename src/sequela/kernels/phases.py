@@ -1,8 +1,9 @@
 """Likelihood of sets if the observation time is not exponential, by phases.
 
-A gamma distributed time is the sum of several exponential times (the *stages*) and one *mixture* of
-exponential times. A heavy-tailed time is a mixture alone. Let T be the matrix of the rates between
-states, and let Q be the diagonal matrix of the exit rates. Then the probabilities of all states are
+A gamma distributed time is the sum of several exponential times (the *stages*) and one time from a
+*mixture* of exponential distributions. A heavy-tailed time comes from a mixture alone. Let T be the
+matrix of the rates between states, and let Q be the diagonal matrix of the exit rates. Then the
+probabilities of all states are
 
     p = [r (r + Q - T)^-1]^stages  sum_j w_j r_j (r_j + Q - T)^-1 e_0,
 

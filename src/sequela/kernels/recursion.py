@@ -43,8 +43,8 @@ def split_bits(k):
 def tile_rates(h, base, table, rate, W, columns, count, k, first, top):
     """Fill ``h[H, c]`` in tile `top`, for c < count: base rates times effects of the high items.
 
-    The bits of the items from `first` on are the number of the tile. As in `high_table`, entries of
-    items that are present in H are not set to 0.
+    The number of the tile says which of the items from `first` on are present, with one bit per
+    item. As in `high_table`, entries of items that are present in H are not set to 0.
     """
     for c in range(count):
         base[c] = rate[columns[c]]

@@ -1,10 +1,10 @@
 """The recursions of `lattice` for sets of at most six items, whose lattice is one row.
 
 Most data consist of such sets. With one row, rates need not be split into high and low items. So
-there is less preparation, which takes most of the time for a small set. ``q[c, R]`` is the rate of
-column c in state R, including the base rate. It is 0 if column c is in R. It is also 0 in states
-that do not exist, because a row has at least eight states even if a set has fewer than three items.
-Other names are those of `lattice`.
+there is less preparation before the recursion. For a small set, the preparation takes most of the
+time. ``q[c, R]`` is the rate of column c in state R, including the base rate. It is 0 if column c
+is in R. It is also 0 in states that do not exist, because a row has at least eight states even if a
+set has fewer than three items. Other names are those of `lattice`.
 """
 
 import numpy as np

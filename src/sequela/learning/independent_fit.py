@@ -144,10 +144,11 @@ def fit_independent(
     """
     known = 1.0 if missing is None else np.maximum(weights @ (1.0 - missing), 1e-12)
     share = np.clip((weights @ sets) / known, 1e-6, 1.0 - 1e-6)
-    # For a single item, the exact optimum. The item is present with probability w / (1 + w).
+    # For a single item, this start is the exact optimum, because the item is present with the
+    # probability w / (1 + w).
     start = np.log(share / (1.0 - share))
-    # About 1 / sqrt(curvature) for each item. If the parameters are measured in these units, L-BFGS
-    # needs few steps.
+    # The unit of each parameter is about 1 / sqrt(curvature). With parameters in these units,
+    # L-BFGS needs few steps.
     unit = 1.0 / np.sqrt(share * (1.0 - share))
 
     widest = _ROUGH_STEP if tol >= _ROUGH_TOL else _WIDEST_STEP

@@ -38,7 +38,7 @@ def whole_or_nothing() -> Iterator[None]:
 
 
 class StopRequest:
-    """A request to end the fit. Its value is true after a signal; `signal` is the signal's name."""
+    """A request to end the fit: true after a signal, whose name is then stored in `signal`."""
 
     def __init__(self) -> None:
         self.signal: str | None = None

@@ -113,8 +113,9 @@ class OffDiagonalL1:
     def value(self, theta: NDArray[np.float64]) -> float:
         """Return the penalty of theta."""
         size = np.abs(theta)
-        # Do not subtract the trace from the sum of all entries: its rounding error times a large
-        # strength would be larger than the gain of a step near the optimum.
+        # Do not subtract the trace from the sum of all entries: the rounding error of this
+        # difference, times a large strength, would be larger than the gain of a step near the
+        # optimum.
         np.fill_diagonal(size, 0.0)
         return float(self.strength * size.sum())
 

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Refit", "WarmFits", "WithRidge", "compare_optima", "refit"]
 
-# The standard deviation of the prior. Two thirds of the interactions change a rate by a factor
-# below e^2 = 7.4.
+# The standard deviation of the prior. Under this prior, two thirds of the interactions change a
+# rate by a factor between 1/7.4 and 7.4 = e^2.
 PRIOR_SD = 2.0
 
 

@@ -282,7 +282,7 @@ class Likelihood:
     def _prepare_chains(
         self, parameters: Parameters, large: list[int], ways: NDArray[np.str_]
     ) -> list[ChainRun]:
-        """Return the chains of the sets `large`, set by set. Each chain can run on its own."""
+        """Return the runs of all chains of the sets `large`, set by set; they are independent."""
         sampling = self.settings.sampling
         runs = []
         for s in large:

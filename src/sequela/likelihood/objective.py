@@ -58,8 +58,8 @@ _LEAST_SECONDS = 1e-3
 _TIMED_SECONDS = 2e-4
 _PARTIAL_SECONDS = 1e-3
 _DRAWN_SECONDS = 5e-5
-# Components may take at most this factor times the time that lattices and drawn orders take for the
-# same sets.
+# Components may take at most this many times as long as lattices and drawn orders for the same
+# sets.
 _MOST_OF_ORDERS = 4.0
 
 
