@@ -19,8 +19,8 @@ from sequela.support.jit import helper, kernel
 # smaller rates the error is below 1e-13, because mean times are at most (k + 1) / observation rate.
 SHORTCUT_LIMIT = 16.0
 
-# If the part of the sum that remains after subtracting is less than this share of the sum, the
-# remaining rates are added up one by one.
+# If less than this share of the sum remains after the subtraction, too many digits are lost. Then
+# the remaining rates are added up one by one.
 _CANCELLED = 1e-3
 
 
@@ -88,10 +88,10 @@ def choose_columns(items, tables, room):
 
 @helper
 def fits_double(k, m, tables, room, rest):
-    """Return whether all products along orders of S stay in the range of a double.
+    """Return whether the weights of all orders of the set stay in the range of a double.
 
-    The weight of an order is a product of rates divided by exit rates. The smallest rates and the
-    largest exit rate give a lower bound of this weight.
+    The weight of an order is a product of rates, divided by a product of exit rates. The smallest
+    rates and the largest exit rate give a lower bound of this weight.
     """
     theta = tables.theta
     columns = room.columns

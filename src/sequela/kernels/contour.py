@@ -42,8 +42,8 @@ _FIRST_NODES = 16
 _NOTHING = 1e-17
 _GROWTH = 4.0
 _MOST_NODES = 1 << 14
-# Stop if halving the step changes the sum by less than this. The remaining error is about the
-# square of the change.
+# Stop if halving the step changes the sum by a relative amount of less than this. The error that
+# remains is about the square of the change.
 _CHANGE = 1e-6
 _MOST_ATTEMPTS = 60
 _MOST_BENDS = 40
@@ -107,7 +107,7 @@ def node_weight(u, spread):
 
 @helper
 def damp(re, im, shift_re, shift_im, hold):
-    """Return (re + i im) / (1 + shift * hold) as a pair (real, imaginary)."""
+    """Return (re + i im) / (1 + shift * hold) for a complex shift, as a pair (real, imaginary)."""
     a = 1.0 + shift_re * hold
     b = shift_im * hold
     size = 1.0 / (a * a + b * b)
@@ -116,7 +116,7 @@ def damp(re, im, shift_re, shift_im, hold):
 
 @helper
 def forward_ratio(u_re, u_im, steps, Q, z0, shift_re, shift_im, k):
-    """Fill u(R) = F_z(R) / F_z0(R) for z = z0 + shift."""
+    """Fill u(R) = F_z(R) / F_z0(R), the ratio of forward weights, for z = z0 + shift."""
     for R in range(1 << k):
         re = 1.0 if R == 0 else 0.0
         im = 0.0
@@ -300,9 +300,10 @@ def transient_gradient(G, room, lattice, tilt):
 
 @helper
 def chain_product(x, bend, spread, hold):
-    """Return the weight of the node at x times the factors of all states, as (real, imaginary).
+    """Return the integrand for a sequence at the node x, as a pair (real, imaginary).
 
-    `hold` are the tilted mean holding times of the states of a sequence.
+    It is the weight of the node times one factor per state. `hold` contains the mean holding times
+    of the states in the tilted chain.
     """
     re, im = node_weight(x, spread)
     for i in range(hold.shape[0]):

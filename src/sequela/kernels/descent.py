@@ -1,4 +1,4 @@
-"""Coordinate descent on a quadratic model with an L1 penalty, which a step of the solver needs."""
+"""Coordinate descent on a quadratic model with an L1 penalty, for the steps of `ProximalNewton`."""
 
 from sequela.kernels.gemm import lane_dot
 from sequela.support.jit import kernel

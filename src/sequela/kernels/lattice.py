@@ -183,10 +183,10 @@ def gradient(
             for b in range(low, k):
                 if row >> (b - low) & 1:
                     G[b, m] += time
-            # For items of S: the probability of the step minus its expected number. The step of a
-            # low item leads to the state at the distance 2^c. If the item is already present, the
-            # state at this distance has nothing to do with the step. But its term is 0, because the
-            # effect is 0.
+            # For items of S: the probability of the step minus the expected number of such steps.
+            # The step of a low item c leads to the state at the distance 2^c. If the item is
+            # already present, the state at this distance has nothing to do with the step. But its
+            # term is 0, because the effect is 0.
             for c in range(k):
                 if c < low:
                     at = row * width + (1 << c)
@@ -204,8 +204,8 @@ def gradient(
                     v[x] += r * d
                     terms[x] = d
                 u[c] = lane_sum(terms, width)
-            # For active items: minus the expected number of steps. It is computed below, by two
-            # matrix products.
+            # For active items, the terms are minus the expected numbers of steps. Two matrix
+            # products below compute them.
             for x in range(width):
                 e[x] = -e[x]
             for c in range(k, m):

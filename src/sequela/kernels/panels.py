@@ -33,8 +33,8 @@ def solve_forward(y, f, q, start, half, room):
     degrees, panels = y.shape
     slope = room[0]
     alone = room[1]
-    # Elimination. On each panel, y contains the solution that starts at 0, and `alone` contains the
-    # solution without source that starts at 1.
+    # Solve the tridiagonal systems by elimination. On each panel, y receives the solution that
+    # starts at 0, and `alone` receives the solution without source that starts at 1.
     for j in range(panels):
         z = q * half[j]
         inverse = 1.0 / (1.0 + z)
@@ -59,7 +59,8 @@ def solve_forward(y, f, q, start, half, room):
         for j in range(panels):
             y[n, j] -= slope[n, j] * y[n + 1, j]
             alone[n, j] -= slope[n, j] * alone[n + 1, j]
-    # Connect the panels. The first rows of `slope` are used again for the values at the ends.
+    # Connect the panels. Row 0 of `slope` is used again for the values of y at the ends of the
+    # panels, row 1 for those of `alone`, and row 2 for the values at the beginnings.
     for j in range(panels):
         slope[0, j] = 0.0
         slope[1, j] = 0.0
@@ -94,8 +95,8 @@ def reverse_time(reversed_, y, scale):
 def legendre_at(panel, values, edges, times):
     """Fill ``panel[a]``, the panel of time a, and ``values[a, n]``, the polynomials at this time.
 
-    The polynomials are those of Legendre, of degree n. `edges` are the ends of the panels,
-    beginning with 0.
+    These are the Legendre polynomials of degree n on the panel. `edges` contains 0 and the ends of
+    the panels.
     """
     panels = edges.shape[0] - 1
     degrees = values.shape[1]

@@ -81,7 +81,7 @@ def mixture_backward(Y, b, q, Q, rates, k):
 
 @helper
 def stage_forward(after, before, q, Q, r, k):
-    """Fill ``after`` = r (r + Q - T)^-1 ``before``, which adds one exponential time."""
+    """Fill ``after`` = r (r + Q - T)^-1 ``before``: the probabilities after one more stage."""
     for R in range(1 << k):
         total = r * before[R]
         for c in range(k):

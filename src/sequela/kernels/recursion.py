@@ -1,8 +1,8 @@
 """The recursions of `lattice`: forward and backward weights over the subsets of one set.
 
-A state is split into low bits and high bits. The low bits are the position in a row. The lowest of
-the high bits are the number of the row in a tile. The other high bits are the number of the tile.
-Names and arrays are those of `lattice`.
+A state is split into low bits and high bits. The low bits are the position in a row of states. Rows
+are grouped into tiles: the lowest of the high bits are the number of the row in its tile, and the
+other high bits are the number of the tile. Names and arrays are those of `lattice`.
 """
 
 import numpy as np

@@ -29,7 +29,7 @@ def shuffle(order, rng):
 
 @helper
 def free_tables(l, lT, free, size, Wc, own, m):
-    """Fill ``l[c, X]`` and its transpose: the factor by which the items X change the rate of c.
+    """Fill ``l[c, X]``, the factor by which the free items X change the rate of c; lT is l^T.
 
     ``own[i]`` is the column of item i itself. The rate of this column is 0 once i is present.
     """
@@ -159,7 +159,7 @@ def backward(T, F, I, scale, next_rate, free_rate, l, chain, length, free, size,
 
 @helper
 def draw(order, F, scale, next_rate, free_rate, l, chain, length, free, size, own, rng):
-    """Draw the places of the free items given the chain, going backwards from the full set."""
+    """Draw the places of the free items given the order of the chain, from the last place on."""
     a = length
     X = (1 << size) - 1
     for place in range(length + size - 1, -1, -1):
@@ -341,9 +341,9 @@ def relocate(G, kept, order, columns, block, burn_in, sweeps, every, rng):
     """Run `burn_in` and then `sweeps` sweeps from `order`; return the number of terms added to G.
 
     `order` contains at least two columns (positions in the set). It is changed to the last order.
-    `columns` are `SetColumns`. After the burn-in, one of every `every` blocks adds the conditional
-    expectation of the gradient to G. G has the axes of `lattice.gradient`. If `kept` has rows, row
-    i receives the order after sweep i (the burn-in is not counted).
+    `columns` are `SetColumns`. After the burn-in, the conditional expectation of the gradient is
+    added to G for only one in `every` blocks. G has the axes of `lattice.gradient`. If `kept` has
+    rows, row i receives the order after sweep i (the burn-in is not counted).
     """
     Wc = columns.Wc
     rate = columns.rate

@@ -34,7 +34,7 @@ def unstretched(y):
 
 @helper
 def stretched_prior(z):
-    """Return dz/dy, the log-density of y under the prior without its constant, and its slope in y.
+    """Return dz/dy, the log prior density of y (up to a constant), and its derivative by y.
 
     With v = (z / b)^2, the derivative dy/dz is (1 + 2 v) / sqrt(1 + v).
     """

@@ -109,7 +109,7 @@ def _projected(x: Vector, gradient: Vector, low: Vector, high: Vector) -> Vector
 
 
 def _times_inverse(slope: Vector, pairs: deque[Pair]) -> Vector:
-    """Return the inverse of the estimated Hessian times `slope` (two-loop recursion)."""
+    """Return the inverse of the estimated Hessian, multiplied by `slope` (two-loop recursion)."""
     q = slope.copy()
     steps = []
     for s, y in reversed(pairs):

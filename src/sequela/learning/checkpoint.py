@@ -405,8 +405,8 @@ def _write(
     """Write a checkpoint. The previous file is replaced only after the new one is complete."""
     header = json.dumps({"format": _FORMAT, "version": _VERSION, **meta})
     with replacing(path) as file:
-        # NumPy would store arrays of objects as pickles. There are no such arrays here, and `_read`
-        # refuses them.
+        # NumPy would store arrays of Python objects as pickles, which can run code when they are
+        # read. There are no such arrays here, and `_read` refuses them.
         content: dict[str, Any] = {"meta": np.array(header), **arrays}
         content[_CHECKSUM] = np.array(_checksum(content))
         np.savez(file, **content)
@@ -450,7 +450,7 @@ def _difference(found: Any, expected: Any) -> str:
 def _read(
     path: str | os.PathLike[str],
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
-    """Return (meta, arrays) of a checkpoint of any fit; None if there is no file."""
+    """Return the JSON fields and the arrays of a checkpoint; None if there is no file."""
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError:

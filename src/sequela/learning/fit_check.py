@@ -52,8 +52,8 @@ _CELLS_AT_ONCE = 2e7
 # Pairs and triples are compared only for this many items, the most frequent ones.
 _PAIRED_ITEMS = 60
 _TRIPLE_ITEMS = 12
-# The test of large sets uses three limits of the set size. The model expects at most these shares
-# of the samples above the limits.
+# The test of large sets uses three limits of the set size. Each limit is the smallest size above
+# which the model expects at most one of these shares of the samples.
 _LARGE_SHARES = (0.02, 0.005, 0.001)
 # Smallest expected number of samples in a bin of set sizes.
 _LEAST_EXPECTED = 5.0
@@ -322,7 +322,7 @@ def _allowance(model: Model, n_samples: int) -> float:
 def _share_beyond(observed: float, simulated: NDArray[np.float64]) -> float:
     """Return the share of the statistics that are at least as large as the observed statistic.
 
-    The observed statistic itself is one of them.
+    The observed statistic is counted as one of the statistics, so the share is never 0.
     """
     return float((1 + np.sum(simulated >= observed - 1e-9)) / (len(simulated) + 1))
 

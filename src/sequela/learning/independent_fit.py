@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["IndependentFit", "fit_independent", "grid_posterior"]
 
-# The error of the rule is about exp(-2 pi^2 (width / step)^2). If the step is half the width of the
-# posterior, this is e^-79.
+# The step of the rule is at most _WIDEST_STEP, and at most _STEP_OF_WIDTH times the width of the
+# posterior. The error is about exp(-2 pi^2 (width / step)^2), which is e^-79 if the step is half
+# the width.
 _WIDEST_STEP = 0.05
 _STEP_OF_WIDTH = 0.5
 # If the tolerance of a fit is at least _ROUGH_TOL, the widest step is _ROUGH_STEP. Even if rates
@@ -120,7 +121,7 @@ def fit_independent(
     missing: NDArray[np.float64] | None = None,
     tol: float = 1e-7,
 ) -> IndependentFit:
-    """Fit the model without interactions to distinct sets, weighted by their shares of samples.
+    """Fit the model without interactions to distinct sets, weighted by their shares of the samples.
 
     Parameters
     ----------

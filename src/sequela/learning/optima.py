@@ -54,8 +54,8 @@ def _bounded(theta: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return theta with base rates in a finite range.
 
     If an item is always present, its base rate grows without bound during a fit. If it is never
-    present, its base rate decreases without bound. The values at which these base rates stop have
-    no meaning.
+    present, its base rate decreases without bound. The values of these base rates at the end of a
+    fit have no meaning.
     """
     diagonal = np.clip(theta.diagonal(), SMALLEST_LOG_RATE, LARGEST_LOG_RATE)
     return theta - np.diag(theta.diagonal()) + np.diag(diagonal)

@@ -175,7 +175,8 @@ class OnSupport:
     ) -> NDArray[np.float64]:
         """Return the minimiser of ``|x - theta|^2 / (2 step) + penalty(x)``."""
         weights = self.weights(theta.shape[0])
-        # With a step of zero even an infinite weight has no effect.
+        # If the step is zero, even an infinite weight has no effect. (The product of zero and
+        # infinity would be NaN.)
         threshold = np.where(np.asarray(step) > 0.0, weights, 0.0) * np.where(weights > 0, step, 1)
         return _soft_threshold(theta, threshold)
 

@@ -123,7 +123,7 @@ class WithRidge:
         self.objective.prepare(support)
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
-        """Return whether evaluations on a support would be fast."""
+        """Return whether evaluations with theta zero outside `support` would be fast."""
         return self.objective.is_affordable(support)
 
     def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:

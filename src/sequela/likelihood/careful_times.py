@@ -46,7 +46,7 @@ def careful_set(
 
 
 class _Exponentials:
-    """Forward and backward probabilities of all states as sums of exponentials of the time."""
+    """Forward and backward probabilities of all states: sums of exponential functions of time."""
 
     def __init__(self, parameters: Parameters, columns: Columns, t: float) -> None:
         self.k = k = columns.k

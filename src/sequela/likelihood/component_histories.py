@@ -147,7 +147,7 @@ class ComponentHistory:
 
     @cached_property
     def _orders(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Orders of all pairs and positions of all items, by integrals over two times."""
+        """The orders of all pairs and the positions of all items, by integrals over two times."""
         if not self.items.size:
             return np.zeros((0, 0)), np.zeros((0, 0))
         with blas_on_one_thread():

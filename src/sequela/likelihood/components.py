@@ -76,7 +76,7 @@ def _gauss(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArr
 
 
 def points_for(largest_set: int) -> int:
-    """Return the number of points per panel for sets of at most this many items."""
+    """Return the number of points per panel for sets of at most `largest_set` items."""
     # Round up to multiples of 16, so that few different rules are computed.
     wanted = _LEAST_POINTS + int(_POINTS_PER_ITEM * largest_set)
     return -(-wanted // 16) * 16
@@ -372,7 +372,7 @@ class ComponentSets:
             )
 
     def _judge(self) -> None:
-        """Fill `errors`: errors of the approximation, averaged over the posterior of the time."""
+        """Fill `errors`: errors of the polynomials, averaged over the posterior of the time."""
         if not self.functions:
             self.errors = np.zeros(len(self.sets))
             return

@@ -138,7 +138,7 @@ class CrossGradient:
     def _between_components(
         self, portion: NDArray[np.int64], totals: list[NDArray[np.float64]], n_threads: int
     ) -> None:
-        """Add the entries whose columns belong to components, for a portion of the times."""
+        """Add the entries whose columns are columns of components, for a portion of the times."""
         functions = self.solved.functions
         moments, at, lengths = moments_before(
             self._shared.times[portion], self._fastest(), self.solved.grid, self._precision
@@ -191,7 +191,7 @@ class CrossGradient:
         wt = np.multiply.outer(rate[self._isolated], times)
         lasting = np.concatenate([self._lasting, times * _present_share(wt)])
         with np.errstate(over="ignore"):
-            # The density of the arrival minus the mean rate. It does not depend on the moment.
+            # The density of the arrival minus the mean rate, which is the same at every moment.
             steps = rate[self._isolated][:, None] / np.expm1(wt)
         for s in chosen:
             components, isolated = solved.parts(s)
@@ -265,7 +265,7 @@ class _Products:
             self._add_sets(place, np.array([s]), part, total)
 
     def _cost(self, components: NDArray[np.int64], isolated: NDArray[np.int64]) -> float:
-        """Return the number of products of a row and a column for these components and items."""
+        """Return the number of (row, column) pairs of these components and isolated items."""
         cross = self.cross
         rows = np.diff(cross._row_start)[components].sum() + isolated.size  # noqa: SLF001
         return float(rows) * float(np.diff(cross._column_start)[components].sum())  # noqa: SLF001

@@ -26,8 +26,8 @@ __all__ = ["BURN_IN", "CHAINS", "FIRST_BURN_IN", "Draws", "independent_log_p", "
 
 # Number of independent chains per sample. The error is estimated from their spread.
 CHAINS = 4
-# Number of sweeps over all items that are discarded before the first draw. The first number is for
-# a new chain, the second for a chain that continues.
+# Number of sweeps over all items that are discarded before the first draw: FIRST_BURN_IN for a new
+# chain, and BURN_IN for a chain that continues.
 FIRST_BURN_IN = 5
 BURN_IN = 1
 # Number of samples whose integrals over time are computed together.

@@ -272,7 +272,7 @@ class Likelihood:
             ]
 
     def _exact_blocks(self, ways: NDArray[np.str_]) -> list[NDArray[np.int64]]:
-        """Return blocks of exact sets. They are cached, because they rarely depend on theta."""
+        """Return blocks of exact sets. They are cached, because they change rarely with theta."""
         chosen = np.nonzero(ways == Way.EXACT)[0]
         key = chosen.tobytes()
         if self._blocks[0] != key:

@@ -145,7 +145,7 @@ class ExactWork:
 
     @property
     def pieces(self) -> list[Callable[[], None]]:
-        """One function per block; they may run in any thread and in any order."""
+        """One function per block. The functions may run in any thread and in any order."""
         return [
             partial(self._one_by_one if self._is_alone(block[0]) else self._together, block, sums)
             for block, sums in zip(self.blocks, self._sums, strict=True)

@@ -1,4 +1,4 @@
-"""Choose the points for integrals over the observation time of a set and the moments before it."""
+"""Choose points for integrals over the observation time of a set and over the moments before it."""
 
 from __future__ import annotations
 

@@ -106,7 +106,8 @@ def draw_independent_order(
         t = float(np.exp(np.interp(rng.random() * weight[-1], weight, x)))
     seen = -np.expm1(-rate * t)
     with np.errstate(divide="ignore"):
-        # If rates are close to the largest double, several arrival times may be 0.
+        # If rates are close to the largest double, several arrival times may be 0. These items then
+        # keep the order of `rate`, because the sort is stable.
         arrivals = -np.log1p(-rng.random(rate.size) * seen) / rate
     order: NDArray[np.int64] = np.argsort(arrivals, kind="stable").astype(np.int64)
     return order

@@ -1,4 +1,4 @@
-"""The smooth part of the objective. For the solver, it is a deterministic function of theta.
+"""The smooth part of the objective, which is a deterministic function of theta for the solver.
 
 Sets within the budget are evaluated exactly, on their lattices or by components. For other sets,
 orders are drawn at some theta and reweighted for the next thetas (`reweighting`), until the solver
@@ -107,8 +107,9 @@ class Objective:
         Predicted seconds of all evaluations so far, on one core. They are the same on every
         machine.
     approximate : bool
-        If True, entries of the gradient outside the support lack a part of the contribution of sets
-        that use components, even with ``full=True``. It is False at the beginning.
+        If True, `CrossGradient` is not computed for sets that use components, so entries of the
+        gradient outside the support are incomplete, even with ``full=True``. It is False at the
+        beginning.
     """
 
     def __init__(
@@ -344,7 +345,7 @@ class Objective:
         )  # fmt: skip
 
     def _lattices_of(self, s: int, known: PartialSet, *, full: bool) -> list[PartialLattice]:
-        """Return the lattices for derivatives by all entries, or only by entries of the support."""
+        """Return the lattices for derivatives by all entries (`full`), or only by the support."""
         key = (s, full)
         if key not in self._lattices:
             self._lattices[key] = lattices_of(known, self._children, full_gradient=full)

@@ -47,7 +47,7 @@ __all__ = [
 
 
 class Way(StrEnum):
-    """A way to evaluate a set. The value is its name in results and tables."""
+    """A way to evaluate a set. The value of a member is its name in results and tables."""
 
     EXACT = "exact"  #: the sum over the lattice of all subsets
     COMPONENTS = "components"  #: an integral over time of small lattices; also exact
@@ -69,8 +69,9 @@ _LATTICE_WORK_OF_A_FIT = 3e9
 # lattice.
 _QUICK_SHARE = 0.75
 _QUICK_FIXED = 5e6
-# If a fit draws some samples, it draws all samples whose lattice needs more operations than this.
-# Drawing a sample costs about as much.
+# If a fit draws histories for some samples, it draws them for all samples whose lattice needs more
+# operations than this number. Drawing the histories of a sample takes about as long as this number
+# of operations.
 _DRAWN_WORK = 2e6
 # If the missing cells of a sample are drawn, its completed sets are evaluated exactly if it has at
 # most _LARGEST_COMPLETED present items, or at most _MOST_COMPLETED present and missing items
@@ -386,7 +387,7 @@ class Plan:
     def component_work(self, support: NDArray[np.bool_], chosen: NDArray[np.int64]) -> float:
         """Return the number of operations for the components of these sets on a support.
 
-        A component that several sets share counts once. If one is beyond the budget, return
+        A component that several sets share counts once. If a component is beyond the budget, return
         infinity.
         """
         children = acting(support)

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Posterior", "QuickComponents", "posteriors_of", "quick_work"]
 
-# The first point, the last point and the step of the grid of observation times, in standard
-# deviations of the logarithm of the time. (The left tail is longer.)
+# The first point, the last point and the step of the grid of log observation times, relative to the
+# mean and in standard deviations. (The posterior of the log time extends farther to the left than
+# to the right.)
 _BEFORE, _AFTER = -6.5, 4.5
 _STEP = 0.5
 # The largest accepted posterior probability of the first and the last time together.
@@ -283,7 +284,7 @@ def _masses(
 
 
 def _spread(component: Component, G: NDArray[np.float64], gradient: NDArray[np.float64]) -> None:
-    """Add the derivatives by the columns of a component to the gradient."""
+    """Add G, the derivatives by the columns of a component, to the n x n array `gradient`."""
     columns, k = component.columns, component.size
     part = G[:k].copy()
     part[np.arange(k), np.arange(k)] = 0.0

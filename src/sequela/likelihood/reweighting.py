@@ -77,7 +77,7 @@ class DrawnOrders:
     offset: float = 0.0
 
     def log_weights(self, columns: Columns, chain: int) -> NDArray[np.float64]:
-        """Return the log-probability of every order of a chain."""
+        """Return the log-probability of every order of a chain, at the theta of `columns`."""
         log_w = np.empty(self.orders.shape[1])
         call(
             weigh_orders, np.empty((1, 1)), log_w, np.empty(0), self.orders[chain],

@@ -82,8 +82,8 @@ class ChainRun:
         if sampler.way != Way.RELOCATION and not sampler.resume:
             chain.order = np.empty(sampler.columns.k, dtype=np.int64)  # the first proposal fills it
         elif value or not chain.order.size:
-            # The path of the integral starts at the model without interactions. There, a chain
-            # needs no burn-in.
+            # The new order comes from the model without interactions. The path of the integral
+            # starts at this model, so a chain that computes the value needs no additional burn-in.
             extra = 0 if value else FIRST_BURN_IN
             chain.order = sampler.start(rng)
         log_p = self._value(rng) if value else np.nan

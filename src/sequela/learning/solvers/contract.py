@@ -119,7 +119,7 @@ class Objective(Smooth, Protocol):
         ...
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
-        """Return whether evaluations on a support would be fast."""
+        """Return whether evaluations with theta zero outside `support` would be fast."""
         ...
 
     def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:

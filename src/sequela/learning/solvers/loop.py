@@ -34,7 +34,7 @@ __all__ = ["FIRST_KEPT", "SIGMAS", "begin", "descend_by_gradients", "solve"]
 FIRST_KEPT = 4
 _MOST_ROUNDS = 60
 # New orders are drawn if the effective number of orders, divided by their actual number, is below
-# this value. A few orders then dominate the weights.
+# this value. The reason is that a few orders with large weights then determine the result.
 _LEAST_EFFECTIVE = 0.5
 # After each complete gradient at least this many zero entries become free, even if this makes
 # evaluations slow.
@@ -206,7 +206,8 @@ def _widen(
     sampled = objective.is_sampled
     objective.prepare(free)
     if objective.is_sampled or sampled:
-        # After `prepare`, some sets may be evaluated by another method than before.
+        # After `prepare`, some sets may be evaluated by another method than before. So draw new
+        # orders, and evaluate theta again.
         objective.draw(state.theta, max(state.kept, FIRST_KEPT))
         loss, gradient = objective.evaluate(state.theta)
         state = replace(state, loss=loss, gradient=gradient)

@@ -185,7 +185,8 @@ class ProximalNewton:
     def _charge(self, before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
         """Return by how much the penalty of `after` is larger than that of `before`.
 
-        The difference of two values of the penalty would have a larger rounding error.
+        Only entries that differ are added up, because the difference of two values of the whole
+        penalty would have a larger rounding error.
         """
         weights = self.penalty.weights(before.shape[0])
         moved = before != after
