@@ -206,12 +206,15 @@ def test_the_step_size_with_an_acceptance_of_80_percent_is_found(first):
 
 
 @pytest.mark.parametrize("rank", [1, 16, 37])
-def test_kicks_in_single_precision_agree_with_double_precision(rank):
+def test_products_with_the_directions_are_right_in_double_and_single_precision(rank):
     rng = np.random.default_rng(rank)
     directions = np.linalg.qr(rng.standard_normal((50, rank)))[0].T.copy()
     metric = Metric(directions, rng.exponential(size=rank) * 20.0)
     shrink, x = metric.shrink(1.0), rng.standard_normal(50)
-    wanted = stretch.py_func(x, -shrink, directions)
+    wanted = x - (directions.T * shrink) @ (directions @ x)
+    stretched = x.copy()
+    stretch.py_func(stretched, -shrink, directions)
+    np.testing.assert_allclose(stretched, wanted, atol=1e-13)
     assert np.abs(wanted - x).max() > 0.1
     subtract_along.py_func(x, shrink, metric.rounded)
     np.testing.assert_allclose(x, wanted, atol=2e-6)
