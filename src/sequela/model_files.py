@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 FORMAT = "sequela model"
-_REMEDY = "It was not written by Model.save. Save the model again with Model.save"
+_REMEDY = "Model.save does not write such a file. Save the model again with Model.save"
 # In a table of mhn, this row contains the effects of the items on the observation rate.
 OBSERVATION_ROW = "Observation"
 VERSION = 2  # increase this number if older versions of sequela would misread new files
@@ -57,7 +57,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except OSError as error:
         raise InputError(
             f"{str(path)!r} cannot be written ({error.strerror or error}); name a file in a folder "
-            "that exists and that you may write to"
+            "that exists and in which you have permission to write"
         ) from error
 
 
@@ -109,7 +109,9 @@ def plain_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     plain = {}
     for key, value in metadata.items():
         if not isinstance(key, str):
-            raise InputError(f"metadata has the key {key!r}; keys must be text to be saved")
+            raise InputError(
+                f"metadata has the key {key!r}, which cannot be saved; expected keys that are text"
+            )
         try:
             plain[key] = json.loads(json.dumps(value, default=_plain_scalar))
         except (TypeError, ValueError, RecursionError) as error:

@@ -2,7 +2,7 @@
 
 Each draw starts without items, and items arrive until the observation time. This is Algorithm 1 of
 the paper with two corrections: the item that would arrive after the observation time is not added,
-and a draw ends if no item is left.
+and a draw ends when all items have arrived.
 """
 
 from __future__ import annotations
@@ -179,8 +179,8 @@ def simulate(
         Number of draws.
     items : iterable of labels, optional
         One label per item. Default: the labels of the model or DataFrame, otherwise ``"0"``,
-        ``"1"``, ... If a model or DataFrame has labels, these must be the same labels, in the order
-        that the result should have.
+        ``"1"``, ... If a model or DataFrame has labels, `items` must contain the same labels, in
+        the order that the result should have.
     random_state : int, numpy.random.Generator or None
         The seed. None means a new random seed. The seed is recorded in the result. With the same
         seed, a larger `size` gives the same draws, followed by additional draws.

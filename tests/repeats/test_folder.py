@@ -72,7 +72,7 @@ def test_other_data_are_refused(data, tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         read_plan(tmp_path / "a")
     (tmp_path / "a" / "data.npz").unlink()
-    with pytest.raises(InputError, match="a disk that all workers see"):
+    with pytest.raises(InputError, match="a disk that all workers can read"):
         read_plan(tmp_path / "a")
 
 

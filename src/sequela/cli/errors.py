@@ -35,7 +35,7 @@ class Commands(ExtensibleGroup):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Read the arguments of the group. Escape unknown ones in the error message."""
+        """Read the arguments of the group; escape control characters in error messages."""
         with _visible_usage():
             return super().make_context(info_name, args, parent, **extra)
 

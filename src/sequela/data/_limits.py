@@ -77,7 +77,8 @@ def refuse_size(size: int, first: list[str], name: str) -> None:
 def refuse_lines(lines: int, name: str) -> None:
     """Raise an error if a file has more lines than twice the limit of rows.
 
-    Comments also count as lines. If the limit of rows was lowered, its default value is used here.
+    Comments also count as lines, so there may be far fewer rows than lines. Therefore this check
+    ignores a limit of rows that is below the default.
     """
     if lines > 2 * max(ROWS.default, ROWS.most):
         ROWS.refuse(lines, name, about=True)

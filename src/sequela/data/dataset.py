@@ -1,4 +1,4 @@
-"""The data structure of all samples: a validated, immutable samples x items table.
+"""The data structure of all samples: a table of samples and items that cannot be changed.
 
 The data of a user (an array, a DataFrame, a list of sets) are converted to a `Dataset` here.
 Invalid data raise an error that names row and column. No other code checks a `Dataset` again.

@@ -290,7 +290,7 @@ class _Table:
             draft.dropped_samples.append(Dropped("not among the profiled samples", others))
 
     def _take_items(self, draft: Draft) -> list[list[int]]:
-        """Set the items of a draft; return the columns of each label of the lines."""
+        """Set the items of a draft; return the columns for each label that the lines contain."""
         labels = list(self.lines.items)
         if self.groups is None:
             draft.items = sorted(labels)

@@ -297,7 +297,8 @@ def _read(
 
 
 def _refuse_cells_as_labels(labels: list[str], where: str) -> None:
-    # The first label may be an id. A sample that is read as labels would be lost silently.
+    # If a row of values were read as labels, its sample would be lost silently. The first cell is
+    # not tested, because it may be a sample id.
     if all(label.casefold() in PRESENT | ABSENT for label in labels[1:] or labels):
         raise InputError(
             f"{where}: the first line looks like values, not labels. Use "

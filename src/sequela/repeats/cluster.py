@@ -47,8 +47,8 @@ def connect(cluster: str | None, workers: int) -> Iterator[Any]:
         ) from None
     with contextlib.ExitStack() as stack:
         if cluster is None:
-            # Port 0 means any free port. The default port is 8787, which another cluster may
-            # already use.
+            # Port 0 means any free port. The default port of the dashboard is 8787, which another
+            # cluster may already use.
             made = distributed.LocalCluster(
                 n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
             )

@@ -105,8 +105,8 @@ class Plan:
 
     @cached_property
     def _digest(self) -> str:
-        # The checksum is stored, because every record contains it, and there may be many cases and
-        # samples.
+        # The checksum is computed only once: every record contains it, and if there are many cases
+        # or samples, the computation takes long.
         parts: list[Any] = [self.task, self.seed, list(self.cases)]
         if self.common or self.data is not None:
             parts += [self.common, None if self.data is None else fingerprint(self.data)]

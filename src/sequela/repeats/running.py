@@ -206,8 +206,9 @@ def _try(plan: Plan, place: Path, todo: list[int], work: Work, pool: _Pool) -> N
             return
         only = pool.elsewhere(outcome.failures)
         if outcome.collapse:
-            # A repeat that killed its worker is among the first repeats without a record. Run these
-            # repeats last, so that all other repeats are done before a worker dies again.
+            # joblib hands out at most two repeats per worker in advance. So a repeat that killed
+            # its worker is among the first repeats without a record. Run these repeats last, so
+            # that all other repeats are done before a worker dies again.
             suspects = 2 * pool.workers
             todo = todo[suspects:] + todo[:suspects]
     raise _error(plan, place, sorted(todo), outcome)

@@ -139,7 +139,8 @@ def _reason(label: str) -> str | None:
 def find_disguised(labels: Sequence[str]) -> tuple[int, int] | None:
     r"""Return the positions of two labels that differ but look the same; None if there are none.
 
-    They differ in how accents are composed, in the kind of a space, or in invisible characters.
+    Such labels differ in how accents are composed, in the kind of space, or in invisible
+    characters.
 
     Examples
     --------
