@@ -306,7 +306,7 @@ def test_a_newer_format(tmp_path):
         np.savez(file, meta=np.array(json.dumps(header)))
     with pytest.raises(InputError) as caught:
         Model.load(tmp_path / "m.npz")
-    for part in ("m.npz", "format version 3", "sequela 9.9", "reads version 2", "newer sequela"):
+    for part in ("m.npz", "format version 3", "sequela 9.9", "versions up to 2", "newer sequela"):
         assert part in str(caught.value)
 
 
@@ -500,7 +500,7 @@ def test_a_label_that_utf8_cannot_hold(tmp_path):
         header, theta = json.loads(str(archive["meta"])), archive["theta"]
     header["items"][0] = "\ud800"
     np.savez(tmp_path / "m.npz", theta=theta, meta=np.array(json.dumps(header)))
-    with pytest.raises(InputError, match=r"items\[0\]' is '.ud800', expected text without lone"):
+    with pytest.raises(InputError, match=r"items\[0\]' is '.ud800', expected text .*without lone"):
         Model.load(tmp_path / "m.npz")
 
 

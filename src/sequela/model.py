@@ -348,7 +348,8 @@ class Model:
         if rate is None:
             raise InputError(
                 f"mhn has no observation of kind {self._observation.kind!r}; expected a model "
-                "whose observation has a constant rate. Use Model.save for this model"
+                "whose observation has a constant rate or effects of items. Use Model.save for "
+                "this model"
             )
         theirs_theta[np.diag_indices(self.n_items)] -= np.log(rate)
         extra = None
@@ -453,8 +454,8 @@ def as_model(
         raise InputError(
             "model is a posterior, which consists of many models; expected a single model. Instead "
             f"{other}call this function for each of posterior.models(100) and compare the "
-            "answers. Functions that take a posterior are order_probability, order_matrix, "
-            "pseudo_times, next_items, item_frequencies and goodness_of_fit"
+            "answers. Some functions also take a posterior, for example order_probability, "
+            "order_matrix, pseudo_times, next_items, item_frequencies and goodness_of_fit"
         )
     if isinstance(model, str):
         raise InputError(

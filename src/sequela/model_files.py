@@ -75,7 +75,7 @@ def content(path: str | os.PathLike[str]) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        # Users of mhn give the name without the suffix, because mhn adds it.
+        # The functions of mhn add the suffix ".csv" to a name. So users may have left it out here.
         other = Path(f"{path}.csv")
         hint = f"did you mean {str(other)!r}?" if other.is_file() else "check the name"
         raise InputError(
@@ -173,9 +173,8 @@ def _refuse_header(header: Any, name: str) -> None:
     if isinstance(header.get("version"), int) and header["version"] > VERSION:
         raise InputError(
             f"{name} has format version {header['version']} (sequela "
-            f"{header.get('sequela')} wrote it). This is sequela {__version__}, which "
-            "reads version "
-            f"{VERSION}. Install a newer sequela: pip install --upgrade sequela"
+            f"{header.get('sequela')} wrote it). This is sequela {__version__}, which reads "
+            f"versions up to {VERSION}. Install a newer sequela: pip install --upgrade sequela"
         )
 
 

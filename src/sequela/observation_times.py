@@ -114,9 +114,9 @@ class Gamma:
 class HeavyTailed:
     """Observation at a heavy-tailed time: items accumulate faster in some samples than in others.
 
-    The rate of observation differs between samples and has a gamma distribution. It is relative to
-    the speed at which items accumulate in the sample. A sample with a small rate has a late time
-    and a large set. Over all samples, the time has a Lomax (Pareto) distribution. The smaller the
+    The rate of observation, relative to the speed at which items accumulate in a sample, differs
+    between samples and has a gamma distribution. A sample with a small rate has a late time and a
+    large set. Over all samples, the time has a Lomax (Pareto) distribution. The smaller the
     shape, the heavier is the tail. With a large shape, the time is nearly exponential.
 
     Parameters

@@ -104,7 +104,8 @@ class Settings:
     Parameters
     ----------
     budget : Budget or None
-        The largest cost of an exact evaluation. Sets beyond this budget are sampled.
+        The largest cost of an exact evaluation. Sets beyond this budget are evaluated by their
+        components, or their orders are sampled.
     sampling : Sampling or None
         How sets beyond the budget are sampled.
     draws : int or None

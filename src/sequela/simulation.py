@@ -166,8 +166,8 @@ def simulate(
 ) -> Simulation:
     """Draw sequences with their arrival and observation times (Algorithm 1, corrected).
 
-    The observation time is drawn from the model's `observation`. Items that would arrive after it
-    are not part of the draw.
+    The observation time is drawn from the model's `observation`. Items that would arrive after this
+    time are not part of the draw.
 
     Parameters
     ----------
@@ -268,8 +268,8 @@ def simulate(
 def _in_own_time(drawn: Simulation, omega: npt.NDArray[np.float64]) -> Simulation:
     """Convert the times of draws from `without_observation_effects` to the times of the model.
 
-    In a state with the observation rate d, all rates were divided by d. The time spent in this
-    state is therefore d times too long. So it is divided by d.
+    In a state with the observation rate d, all rates were divided by d. Therefore the time spent in
+    this state is d times too long, and this function divides it by d.
     """
     count = drawn.set_sizes
     effect = omega[drawn.sequence]

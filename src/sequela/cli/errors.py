@@ -73,7 +73,7 @@ def _visible_usage() -> Iterator[None]:
 
 
 def _label_hint(error: click.ClickException) -> str:
-    """Return a hint if click may have read a label such as -18q as an option, else no text."""
+    """Return a hint if click may have read a label such as -18q as an option, or an empty text."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return ""
     labels = [

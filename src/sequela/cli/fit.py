@@ -68,7 +68,7 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
 @click.option(
     "--orders",
     metavar="FILE",
-    help="Table of known orders: sample, before, after and, optionally, probability.",
+    help="Table of known orders. Columns: sample, before, after and, optionally, probability.",
 )
 @click.option(
     "--missing",

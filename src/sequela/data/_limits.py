@@ -1,4 +1,4 @@
-"""Limits of the size of files. Environment variables can raise them.
+"""Limits of the size of files, which environment variables can change.
 
 A file that is far larger than any real table was probably given by mistake. Without limits, it
 would be read for minutes, or until the memory is full, before an error is raised. Limits are

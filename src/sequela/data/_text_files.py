@@ -423,7 +423,8 @@ def cell_rows(
 
 
 def _widths(lines: Sequence[str], separator: str) -> list[int]:
-    # The last of these lines may be an incomplete row, because a cell may contain line breaks.
+    # A quoted cell may contain line breaks and may continue after the last of these lines. The csv
+    # module then raises an error, and the result is empty.
     with contextlib.suppress(InputError):
         return [len(row) for _, row in cell_rows(iter(lines), separator, "") if any(row)]
     return []

@@ -288,7 +288,7 @@ class Dataset(PartlyKnown):
 
     @property
     def times(self) -> npt.NDArray[np.float64] | None:
-        """When each sample was observed (read-only, NaN if unknown); None without any times."""
+        """When each sample was observed (read-only, NaN if unknown); None if no times are given."""
         return self._times
 
     @property

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Merged", "Merges", "merge_items", "propose_merges", "read_merges"]
 
 # The type of `merge=` of the readers: a mapping from new names to old names, or the path of a JSON
-# file that contains one.
+# file that contains such a mapping.
 Merges: TypeAlias = "Mapping[str, Sequence[str]] | str | os.PathLike[str]"
 
 _BLOCK = 512  # number of columns that are compared with all others in one step

@@ -1,8 +1,8 @@
 """Read a table of samples and items from a file: CSV, TSV and similar formats, and Parquet.
 
-If only one guess is possible, the reader guesses the separator of the cells, and whether the first
-column holds ids. Everything else that is ambiguous raises an error. The error names the option with
-which the user can decide.
+The reader finds out the separator of the cells, and whether the first column has sample ids, if the
+content of the file allows only one answer. Everything that is ambiguous raises an error. The error
+names the option with which the user can decide.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def _ignore_interrupts() -> None:
 
 
 def _close(client: Any) -> None:
-    """Close the connection. If it is lost, log nothing here, because our own error reports this."""
+    """Close the connection. If it is lost, hide Dask's messages: our own error reports the loss."""
     log = logging.getLogger("distributed.client")
     level = log.level
     if client.status != "running":

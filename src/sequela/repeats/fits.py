@@ -66,7 +66,7 @@ class PlanKeywords(RepeatsKeywords, FitKeywords, total=False):
 
 @dataclass(frozen=True)
 class Repeats:
-    """The kinds of variation in a plan of fits. If there are several kinds, they are combined.
+    """The kinds of variation in a plan of fits. Several kinds give a fit for every combination.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ _compiling = threading.Lock()
 # If compilation takes longer than this many seconds, a message says so.
 _NOTICE_AFTER = 1.0
 # Seconds between the first two messages about compilation, and the longest time between two
-# messages. After each message, the time doubles.
+# messages. After each message, the time to the next one doubles, up to the longest time.
 _FIRST_GAP, _LONGEST_GAP = 10.0, 60.0
 
 

@@ -150,8 +150,8 @@ class Ticker:
 class WorkProgress:
     """Counts the pieces of work that are done, and shows a bar after two seconds.
 
-    If `shows_lines` returns True, it shows no bar. It then writes a line after two seconds, and
-    every ten seconds after that. The bar or the line also appears while the first piece is running.
+    If `shows_lines` returns True, a line is written instead of the bar: after two seconds, and then
+    every ten seconds. The bar or the line also appears while the first piece is running.
 
     Parameters
     ----------

@@ -105,8 +105,8 @@ def stream(seed: int, purpose: Purpose, *index: int) -> np.random.Generator:
 def simulation_stream(seed: int, chunk: int) -> np.random.Generator:
     """Return the generator of one chunk of simulated draws.
 
-    The key of the stream is only the number of the chunk. No other stream has a key of one number.
-    Version 0.1 used the same keys, so the same seed gives the same draws as in version 0.1.
+    The key of the stream is a single number, the number of the chunk. All other streams have longer
+    keys. Version 0.1 used the same keys, so the same seed gives the same draws as in version 0.1.
     """
     return _generator(seed, (chunk,))
 
