@@ -174,7 +174,9 @@ expected a number. Delete it
     if getattr(kind, "closed", False):
         surplus = sorted(map(str, value.keys() - read.keys()))
         if surplus:
-            raise place.at(surplus[0]).error("is unknown", "only fields of this version")
+            raise place.at(surplus[0]).error(
+                "is unknown", "only fields that this version of sequela knows"
+            )
     return kind(**read)
 
 
