@@ -82,6 +82,18 @@ def choose_triple(pairs, rng):
 
 
 @helper
+def swap_on_third(theta, z, i, j, third):
+    """Swap the effects of items i and j on a third item; return the three items.
+
+    A jump of the pair i, j neither changes these effects nor depends on them. So a jump can be
+    combined with this swap.
+    """
+    for entries in (theta, z):
+        entries[i, third], entries[j, third] = entries[j, third], entries[i, third]
+    return np.array([i, j, third])
+
+
+@helper
 def swap_effects(state, current, theta, z, target, pairs, rng):
     """Propose to swap interactions among three items; return whether the proposal was accepted.
 

@@ -104,7 +104,7 @@ def fill_force(force, gradient, slope, theta, z, scale, spread):
 
 
 @helper
-def kick(v[:moving], time, force, q, trajectory):
+def kick(v, time, force, q, trajectory):
     """Add to the velocities: `time` times (the force minus the force of the reference).
 
     `v` contains only the coordinates that move. `force` is overwritten.

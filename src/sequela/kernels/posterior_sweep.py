@@ -11,7 +11,7 @@ import numpy as np
 from sequela.kernels.arguments import JumpWay
 from sequela.kernels.column_change import fill_rates, make_rates, restore_columns, try_columns
 from sequela.kernels.dense_likelihood import evaluate, relocate_orders
-from sequela.kernels.effect_swap import swap_effects
+from sequela.kernels.effect_swap import swap_effects, swap_on_third
 from sequela.kernels.family_jump import change_order, exchange_items
 from sequela.kernels.hamiltonian import fill_force, hamiltonian_move
 from sequela.kernels.latent_histories import exchange_in_histories
@@ -58,6 +58,10 @@ _SEVERAL = 0.3
 _TRIES = 30
 # The part of the jumps that exchange items in latent orders and histories.
 _EXCHANGING = 0.3
+# The part of the jumps of one pair to the opposite order that also swap the effects of its items on
+# a third item. In glioblastoma, the item of CDK4(A) and MDM2(A) that comes first mostly has the
+# effect on CDKN2A(D).
+_SWAPPING = 0.5
 # Typical shift of a whole row of theta, and step of the coordinate of the scale.
 _SHIFT = 0.5
 _SCALE_STEP = 0.5
@@ -198,6 +202,8 @@ def jump_pairs(state, current, theta, z, target, pairs, rng):
     if not choose_rows(rows, pairs, rng):
         return False
     items = items_of_rows(pairs, rows)
+    third = pairs[int(rng.random() * pairs.shape[0]), int(2.0 * rng.random())]
+    swaps = rng.random() < _SWAPPING and not several and third != items[0] and third != items[1]
     gain = 0.0
     possible = True
     for at in rows:
@@ -216,6 +222,8 @@ def jump_pairs(state, current, theta, z, target, pairs, rng):
             orders = orders.copy()
             exchange_items(orders, target, i, j)
             gain += exchange_in_histories(orders, target, i, j)
+        if crossed and swaps:
+            items = swap_on_third(theta, z, i, j, third)
     if not possible:
         restore_columns(theta, z, state, current, items)
         return False
