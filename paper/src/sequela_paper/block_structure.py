@@ -243,14 +243,13 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
     }
     text = (
         "The total interaction is the sum of the absolute effects over all "
-        f"{len(table)} interactions. The {block} most frequent of {n} items have {_MOST:.0%} of it "
-        f"among them, and the {at + 1} most frequent have {share[at]:.0%}. If the items are sorted "
+        f"{len(table)} interactions. {_MOST:.0%} of it is between the {block} most frequent of {n} "
+        f"items, and {share[at]:.0%} between the {at + 1} most frequent. If the items are sorted "
         f"at random instead of by frequency, the first {numbers['random_median_block']} items are "
         f"needed to reach {_MOST:.0%} (median of {_ORDERS} random permutations; the smallest "
-        f"number was {smallest}), and the first {at + 1} items have "
-        f"{numbers['random_share_first_20']:.1%} on average. {silent} items ({silent / n:.0%}) "
-        f"have no interactions. {int(behind.sum())} interactions are between two items outside the "
-        "block."
+        f"number was {smallest}), and {numbers['random_share_first_20']:.1%} is between the first "
+        f"{at + 1} items on average. {silent} items ({silent / n:.0%}) have no interactions. "
+        f"{int(behind.sum())} interactions are between two items outside the block."
     )
     return Verdict(bool(block < n / 2 and block < smallest), text, numbers)
 

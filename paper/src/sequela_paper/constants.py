@@ -164,7 +164,8 @@ def _judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         falls and rises and falls_measured and held > 0.99 and np.abs(ratio - 1.0).max() < 0.05
     )
     text = (
-        "The rate with the smallest C2 is "
+        "Theorem 1 limits m times the variance by C2, up to smaller terms. The rate with the "
+        "smallest C2 is "
         + ", ".join(f"{w:.2f} at t* = {t:g}" for t, w in zip(C2["t"], C2["w"], strict=True))
         + f", and the smallest C2 grows from {C2['value'].iloc[0]:.2f} to "
         f"{C2['value'].iloc[-1]:.1f}. In simulations with {int(last['m'].max()):,} items, the "

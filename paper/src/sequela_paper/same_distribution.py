@@ -158,9 +158,9 @@ EXPERIMENTS = {
         title="two-item models with the same distribution of sets",
         where="Figure 4, appendix A",
         claim=(
-            "A one-dimensional family of two-item models gives the same distribution of sets, from "
-            "models in which item 1 nearly always comes first to models in which item 2 nearly "
-            "always comes first."
+            "All models of a one-dimensional family of two-item models have the same distribution "
+            "of sets. At one end of the family, item 1 nearly always comes first, and at the other "
+            "end, item 2 nearly always comes first."
         ),
         task="sequela_paper.same_distribution:task",
         cases=_cases,
