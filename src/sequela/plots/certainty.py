@@ -19,7 +19,10 @@ CERTAIN = 0.95
 
 
 def opacity(probability: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the opacity of cells; `probability` is that of one of two signs or of two orders.
+    """Return the opacity of cells, from the probability of one of two signs or orders.
+
+    For example, it is the probability that an effect is positive. It may be that of either sign,
+    because the result is the same.
 
     Examples
     --------

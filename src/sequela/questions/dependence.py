@@ -86,7 +86,8 @@ def arrival_probabilities(parameters: Parameters, budget: Budget) -> NDArray[np.
         if np.isnan(probability[place]):
             members = ancestors(theta, np.array([place]))
             if all_subsets_fit(members.size, budget):
-                # The lattice also contains all items that act on its members.
+                # For each of its members, the lattice also contains all items that act on it. So
+                # it gives the probabilities of all its members.
                 part = theta[np.ix_(members, members)]
                 probability[members] = arrivals_on_lattice(part, parameters.stop_rate)[0]
     return probability

@@ -239,7 +239,7 @@ def _frequencies_over_draws(
     if samples is not None:
         # p is the frequency under one model, and `between` is its variance over the models.
         # `_compare` adds p (1 - p) / n, computed with the mean of p. This term already includes
-        # `between` / n.
+        # `between` / n, so `between` / n is subtracted here.
         between = values.var(axis=(0, 1))
         _compare(table, samples, between * (1.0 - 1.0 / samples.n_samples))
     draws = sum(shares.draws for shares in asked.answers)

@@ -38,7 +38,8 @@ __all__ = ["LEAST_EFFECTIVE", "StudyPlan", "plan_study"]
 
 Method = Literal["auto", "reweight", "check"]
 _METHODS = ("auto", "reweight", "check")
-# If there are more items, only a few draws have large weights after a larger study.
+# If there are more items, only a few draws have large weights after a larger study, and the result
+# of "reweight" is not precise.
 _MOST_ITEMS_TO_REWEIGHT = 4
 # Default number of simulated studies per row of the table.
 _STUDIES = {"reweight": 400, "check": 20}
