@@ -19,10 +19,10 @@ CERTAIN = 0.95
 
 
 def opacity(probability: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the opacity of cells, from the probability of one of two signs or orders.
+    """Return the opacity of cells.
 
-    For example, it is the probability that an effect is positive. It may be that of either sign,
-    because the result is the same.
+    `probability` is the probability that an effect is positive, or that the first of two items
+    comes first. The probability of the other sign or the other order gives the same opacity.
 
     Examples
     --------

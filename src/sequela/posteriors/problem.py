@@ -177,7 +177,7 @@ class Problem:
         return np.repeat(*self.pair_copies, axis=0)
 
     def theta(self, state: PosteriorState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return theta at a state, and the derivative of each entry by its coordinate `state.z`."""
+        """Return theta at a state, and the derivative of each entry with respect to `state.z`."""
         theta, slope = np.empty((2, self.n, self.n))
         call(read_theta, theta, slope, state.z, state.scale, self.target.prior)
         return theta, slope

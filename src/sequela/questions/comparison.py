@@ -80,7 +80,7 @@ class Comparison:
 
     @property
     def is_certain(self) -> bool:
-        """Whether there are intervals, because both cohorts have several models."""
+        """Whether the differences have intervals: True if both cohorts have several models."""
         return min(self.models) > 1
 
     def sentences(self, max_pairs: int = 8) -> list[str]:

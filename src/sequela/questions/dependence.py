@@ -16,6 +16,7 @@ from sequela.likelihood.plan import all_subsets_fit
 from sequela.model import Model
 from sequela.support.errors import InputError
 from sequela.support.jit import call
+from sequela.support.naming import option
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,7 +68,7 @@ def arrivals_on_lattice(
         raise InputError(
             f"theta allows log-rates between {lowest:.0f} and {top:.0f}; an exact answer needs a "
             f"range of at most {PRODUCT_LOG_RANGE:.0f}. Use a theta with smaller entries, or "
-            "method='simulation'"
+            f"{option('method', 'simulation')}"
         )
     flow = np.zeros(n)
     before = np.zeros((n, n))

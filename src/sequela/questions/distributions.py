@@ -64,8 +64,9 @@ def set_probability(
         A known observation time; None: the time is random, with the distribution of the model.
     **settings
         `budget`, `random_state`, `n_threads`. For sets beyond the budget, also `sampling`. The
-        attribute `draws` of the answer is then the number of orders drawn at each point of the
-        integration path. See `Settings`.
+        logarithm of their probability is an integral along a path of models. The attribute `draws`
+        of the answer is then the number of orders that are drawn at each point of this path. See
+        `Settings`.
 
     Examples
     --------

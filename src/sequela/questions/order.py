@@ -259,7 +259,8 @@ def _of_model(
     # joint[a, b] is P(both observed, a first); on the diagonal it is P(observed).
     missing = np.isnan(joint)
     if method == "exact" and missing.any():
-        i, j = (int(x) for x in np.argwhere(missing)[0])
+        # Name a pair of different items, if there is one.
+        i, j = min(np.argwhere(missing).tolist(), key=lambda cell: (cell[0] == cell[1], cell))
         size = ancestors(model.theta, places[[i, j]]).size
         raise BudgetError(
             f"the order of {labels[i]!r} and {labels[j]!r} depends on {size} items: these two, and "

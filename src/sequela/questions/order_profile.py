@@ -1,6 +1,6 @@
 """Fits that hold the order of two items near a given value, and learn all parameters again.
 
-The order is measured by the log-odds of "i first, then j" against "j first, then i", in the model
+The value of an order is the log-odds of "i first, then j" against "j first, then i", in the model
 of these two items alone. The log-odds are a coordinate of the family of Proposition 1. A quadratic
 term in the objective (a "spring") pulls the log-odds towards a target. All parameters are learned,
 also those of the pair. The value that a fit reports does not include the spring. Each result is an

@@ -30,7 +30,7 @@ _STEP = 1.25  # log-odds between two points of a profile
 _MOST_STEPS = 5
 _EVIDENCE = 3.0  # to reach the opposite order, a profile may go this many nats below the range
 _RIVAL = 1.0  # the log-odds at which a fit first holds the opposite order
-_EDGE = 0.02  # a profile ends when its probability is within this distance of 0 or 1
+_EDGE = 0.02  # a profile towards 0 (or 1) ends when its probability is this close to 0 (or 1)
 # Profiles begin at the best optima that are known: at most _MOST_OPTIMA of them, at most _NEARBY
 # nats below the current model.
 _MOST_OPTIMA = 2
@@ -196,8 +196,8 @@ class RangeSearch:
         self._given = self.current.value
         self._optima: list[Visited] = [self.current]
         self._rivals: dict[Pair, Visited] = {}
-        # Optima that were learned again on the support of the previous pair. The key of an entry is
-        # the id of the optimum before this.
+        # Optima that were learned again on the support of the previous pair. The keys are the ids
+        # of the same optima before they were learned again.
         self._relearned: dict[int, Visited] = {}
         self._most = np.zeros(2)
         self._stopped: Callable[[], bool] = lambda: False
