@@ -296,7 +296,7 @@ def test_samples_that_are_gone_are_left_out_with_a_warning(fit, caplog):
     finally:
         hidden.rename(source)
     assert payload["samples"] is None
-    assert "without the samples" in caplog.text
+    assert "the samples of the run are not used" in caplog.text
     write_report(fit)
 
 
