@@ -140,8 +140,8 @@ def test_a_swap_is_accepted_with_the_ratio_of_the_likelihoods():
         else:
             np.testing.assert_array_equal(state.z, z)
             np.testing.assert_array_equal(state.values, start.values)
-    # 70% of the proposals are single swaps. Two swaps are an even permutation, so they never lead to
-    # the matrix of a single swap. A correct program fails with a probability of about 1e-5.
+    # 70% of the proposals are single swaps. Two swaps are an even permutation, so they never lead
+    # to the matrix of a single swap. A correct program fails with a probability of about 1e-5.
     for first, second in combinations(range(6), 2):
         new = z.copy()
         exchange(new, np.array([0, 1, 2]), first, second)
