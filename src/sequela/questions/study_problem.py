@@ -137,7 +137,11 @@ def read_problem(
 
 
 def _frequency(data: Dataset, pair: tuple[int, int]) -> float:
-    """Return the median frequency of the other items, within limits that suit a clock item."""
+    """Return the median frequency of the other items, limited to values that suit a clock item.
+
+    Only known cells are counted. The frequency is at least 1 / (number of samples + 1), and at most
+    0.9.
+    """
     shares = data.with_weights(None).known_shares
     others = np.delete(shares, pair)
     others = others[~np.isnan(others)]
