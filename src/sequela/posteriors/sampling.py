@@ -51,7 +51,8 @@ _MOST_TOGETHER = 32
 _FIRST_CHECK = 250
 # The number of sweeps in the warm-up of a run that ends when its chains have converged.
 _WARM_UP_SWEEPS = 500
-# The smallest and the largest default number of jumps per sweep.
+# By default, the number of jumps per sweep is 4/5 of the number of items, but not less than the
+# first and not more than the second of these numbers.
 _JUMPS = (12, 60)
 # The number of draws at each check of convergence, divided by that at the check before.
 _CHECK_GROWTH = 1.3
