@@ -13,9 +13,10 @@ import numpy as np
 
 from sequela.data.dataset import Dataset
 from sequela.learning.learner import Learner
+from sequela.likelihood.distinct import partly_known_rows
 from sequela.model import Model
 from sequela.questions.order_ranges import order_ranges
-from sequela.questions.study_clocks import add_clocks_to_partly_known, partly_known_rows
+from sequela.questions.study_clocks import add_clocks_to_partly_known
 from sequela.questions.study_problem import Outcomes, joint_probabilities
 from sequela.questions.verdict import Verdict
 from sequela.simulation import simulate

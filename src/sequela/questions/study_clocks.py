@@ -27,21 +27,11 @@ if TYPE_CHECKING:
     from sequela.likelihood.partial import PartialSet
     from sequela.model import Model
 
-__all__ = ["add_clocks_to_partly_known", "partly_known_rows"]
+__all__ = ["add_clocks_to_partly_known"]
 
 # The histories of samples with more known and missing items are drawn with Markov chains, unless
 # orders are known.
 _LARGEST_LATTICE = 14
-
-
-def partly_known_rows(data: Dataset) -> NDArray[np.bool_]:
-    """Return which samples have missing cells or known orders."""
-    found = np.zeros(data.n_samples, dtype=np.bool_)
-    if data.missing is not None:
-        found |= data.missing.any(axis=1)
-    if data.orders is not None:
-        found |= np.array([bool(statements) for statements in data.orders])
-    return found
 
 
 def add_clocks_to_partly_known(
