@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 __all__ = ["PairTracks", "order_shares", "pairs_by_slowness"]
 
 # This share of the jumps is divided among the pairs in proportion to their association in the data.
-# The rest is divided in proportion to the square of how slowly the order of a pair changes. Without
-# the square, hundreds of pairs that change quickly would together get most of the jumps.
+# The rest is divided in proportion to the third power of how slowly the order of a pair changes.
+# With a lower power, hundreds of pairs that change quickly would together get most of the jumps.
 _FLOOR = 0.25
 # The largest number of draws per independent draw: larger numbers cannot be estimated well.
 _MOST_DRAWS = 200.0
 # The list of pairs has one row per pair, and about this many additional rows. The additional rows
 # are divided among the pairs in proportion to their weights.
-_ROWS = 4000
+_ROWS = 20_000
 
 
 def order_shares(
@@ -95,9 +95,9 @@ def pairs_by_slowness(
 
     `copies` are numbers that are larger for pairs with a stronger association in the data. A part
     of the jumps is divided in proportion to `copies`. The rest is divided in proportion to the
-    square of `draws_to_forget` - 1.
+    third power of `draws_to_forget` - 1.
     """
-    slow = np.maximum(draws_to_forget - 1.0, 0.0) ** 2
+    slow = np.maximum(draws_to_forget - 1.0, 0.0) ** 3
     if not len(copies) or not slow.sum() > 0.0:
         return np.repeat(np.arange(len(copies)), copies)
     weight = _FLOOR * copies / copies.sum() + (1.0 - _FLOOR) * slow / slow.sum()
