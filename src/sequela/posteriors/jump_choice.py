@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["PairTracks", "order_shares", "pairs_by_slowness"]
 
 # This share of the jumps is divided among the pairs in proportion to their association in the data.
-# The rest is divided in proportion to the third power of how slowly the order of a pair changes.
-# With a lower power, hundreds of pairs that change quickly would together get most of the jumps.
+# The rest is divided in proportion to the square of how slowly the order of a pair changes. Without
+# the square, hundreds of pairs that change quickly would together get most of the jumps. With the
+# third power, a single slow pair gets nearly all jumps, and none are left for a cascade.
 _FLOOR = 0.25
 # The largest number of draws per independent draw: larger numbers cannot be estimated well.
 _MOST_DRAWS = 200.0
@@ -95,9 +96,9 @@ def pairs_by_slowness(
 
     `copies` are numbers that are larger for pairs with a stronger association in the data. A part
     of the jumps is divided in proportion to `copies`. The rest is divided in proportion to the
-    third power of `draws_to_forget` - 1.
+    square of `draws_to_forget` - 1.
     """
-    slow = np.maximum(draws_to_forget - 1.0, 0.0) ** 3
+    slow = np.maximum(draws_to_forget - 1.0, 0.0) ** 2
     if not len(copies) or not slow.sum() > 0.0:
         return np.repeat(np.arange(len(copies)), copies)
     weight = _FLOOR * copies / copies.sum() + (1.0 - _FLOOR) * slow / slow.sum()
