@@ -202,6 +202,8 @@ def summarise(rows: list[dict[str, Any]]) -> str:
     first = [["data", "data sets", "warned", "chosen kind", "warned or chosen", "warned after"]]
     second = [["data", "clear pairs", "right, exponential", "right, chosen",
                "clear pairs of data sets that are not noticed", "of them right"]]  # fmt: skip
+    requirement = [["data", "noticed data sets", "clear pairs", "right, exponential",
+                    "right, chosen"]]  # fmt: skip
     third = [["data", "orders that the data can tell", "of them right",
               "reported by default (no finding)", "of them right",
               "reported with `--observation any`", "of them right"]]  # fmt: skip
@@ -213,18 +215,23 @@ def summarise(rows: list[dict[str, Any]]) -> str:
         count = ", ".join(f"{kinds.count(kind)} {kind}" for kind in _KIND_NAMES if kind in kinds)
         kept = [row for row in own if row["chosen"] == Exponential.kind]
         unnoticed = [row for row in kept if not int(row["warned"])]
-        noticed = len(own) - len(unnoticed)
+        noticed = [row for row in own if row not in unnoticed]
         warned, after = _total(own, "warned"), _total(own, "warned_after")
-        first.append([name, *map(str, (len(own), warned, count, noticed, after))])
+        first.append([name, *map(str, (len(own), warned, count, len(noticed), after))])
         second.append([
             name, *_counted(own, "pairs", "right"), _counted(own, "pairs", "right_after")[1],
             *_counted(unnoticed, "pairs", "right"),
+        ])  # fmt: skip
+        requirement.append([
+            name, f"{len(noticed)} of {len(own)}", *_counted(noticed, "pairs", "right"),
+            _counted(noticed, "pairs", "right_after")[1],
         ])  # fmt: skip
         third.append([
             name, *_counted(own, "told", "told_right"), *_counted(own, "trusted", "trusted_right"),
             *_counted(kept, "trusted", "trusted_right"),
         ])  # fmt: skip
-    return "\n\n".join("\n".join(_lines(table)) for table in (first, second, third))
+    tables = (first, second, requirement, third)
+    return "\n\n".join("\n".join(_lines(table)) for table in tables)
 
 
 _KIND_NAMES = (Exponential.kind, Gamma.kind, HeavyTailed.kind, ObservationEffects.kind)
