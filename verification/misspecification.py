@@ -219,19 +219,19 @@ def summarise(rows: list[dict[str, Any]]) -> str:
         warned, after = _total(own, "warned"), _total(own, "warned_after")
         first.append([name, *map(str, (len(own), warned, count, len(noticed), after))])
         second.append([
-            name, *_counted(own, "pairs", "right"), _counted(own, "pairs", "right_after")[1],
-            *_counted(unnoticed, "pairs", "right"),
+            name, *counted(own, "pairs", "right"), counted(own, "pairs", "right_after")[1],
+            *counted(unnoticed, "pairs", "right"),
         ])  # fmt: skip
         requirement.append([
-            name, f"{len(noticed)} of {len(own)}", *_counted(noticed, "pairs", "right"),
-            _counted(noticed, "pairs", "right_after")[1],
+            name, f"{len(noticed)} of {len(own)}", *counted(noticed, "pairs", "right"),
+            counted(noticed, "pairs", "right_after")[1],
         ])  # fmt: skip
         third.append([
-            name, *_counted(own, "told", "told_right"), *_counted(own, "trusted", "trusted_right"),
-            *_counted(kept, "trusted", "trusted_right"),
+            name, *counted(own, "told", "told_right"), *counted(own, "trusted", "trusted_right"),
+            *counted(kept, "trusted", "trusted_right"),
         ])  # fmt: skip
     tables = (first, second, requirement, third)
-    return "\n\n".join("\n".join(_lines(table)) for table in tables)
+    return "\n\n".join("\n".join(lines(table)) for table in tables)
 
 
 _KIND_NAMES = (Exponential.kind, Gamma.kind, HeavyTailed.kind, ObservationEffects.kind)
@@ -241,7 +241,7 @@ def _total(rows: list[dict[str, Any]], column: str) -> int:
     return sum(int(row[column]) for row in rows)
 
 
-def _counted(rows: list[dict[str, Any]], whole: str, part: str) -> tuple[str, str]:
+def counted(rows: list[dict[str, Any]], whole: str, part: str) -> tuple[str, str]:
     """Return, as texts, the total of column `whole`, and the total of `part` as a share of it.
 
     The standard error of the share is computed from the differences between data sets, because the
@@ -257,7 +257,7 @@ def _counted(rows: list[dict[str, Any]], whole: str, part: str) -> tuple[str, st
     return f"{total:.0f}", f"{100.0 * p:.0f}% (± {100.0 * error:.0f})"
 
 
-def _lines(table: list[list[str]]) -> list[str]:
+def lines(table: list[list[str]]) -> list[str]:
     """Return the lines of a table in Markdown."""
     lines = ["| " + " | ".join(row) + " |" for row in table]
     return [lines[0], "|" + " --- |" * len(table[0]), *lines[1:]]

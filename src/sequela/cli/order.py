@@ -174,6 +174,11 @@ def _advice(report: dict[str, Any], model_path: Path) -> str:
             "model and the data differ is written in `result.fit_check` of run.json, and "
             "in report.html."
         )
+    if any(row["verdict"] == Verdict.DEPENDS for row in report["pairs"]):
+        said += (
+            " Some orders are opposite in a model in which items influence the observation, and "
+            "the data do not exclude such a model: orders_with_effects.csv has its probabilities."
+        )
     if any(row["verdict"] == Verdict.CANNOT_TELL for row in report["pairs"]):
         said += (
             " Where the data cannot tell, `sequela posterior DATA -o certainty` gives a "

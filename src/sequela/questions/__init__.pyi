@@ -14,6 +14,8 @@ from .distributions import item_frequencies as item_frequencies
 from .distributions import sequence_probability as sequence_probability
 from .distributions import set_probability as set_probability
 from .divergence import sequence_divergence as sequence_divergence
+from .effects_check import EffectsCheck as EffectsCheck
+from .effects_check import check_effects as check_effects
 from .fit_check import FitCheck as FitCheck
 from .fit_check import FitTest as FitTest
 from .fit_check import check_fit as check_fit
