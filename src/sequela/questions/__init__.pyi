@@ -45,6 +45,8 @@ from .samples import sample_arrivals as sample_arrivals
 from .samples import sample_posteriors as sample_posteriors
 from .study_plan import StudyPlan as StudyPlan
 from .study_plan import plan_study as plan_study
+from .subtype_test import SubtypeTest as SubtypeTest
+from .subtype_test import subtype_test as subtype_test
 from .survival import LogRank as LogRank
 from .survival import kaplan_meier as kaplan_meier
 from .survival import log_rank as log_rank
