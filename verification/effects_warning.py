@@ -90,9 +90,12 @@ def summarise(rows: list[dict[str, Any]]) -> str:
     """Return the tables of docs/when_it_fits.md as text."""
     first = [["data", "data sets", "effects chosen", "another kind or a finding",
               "of the others: warned", "not noticed in any way"]]  # fmt: skip
-    second = [["data", "clear pairs", "right", "not opposite", "of them right",
-               "orders reported without the check", "of them right",
+    second = [["data", "clear pairs", "of them right", "opposite", "of them right",
+               "not opposite", "of them right", "reported without the check", "of them right",
                "still reported", "of them right"]]  # fmt: skip
+    for row in rows:
+        row["turned"] = int(row["pairs"]) - int(row["kept_pairs"])
+        row["turned_right"] = int(row["right"]) - int(row["kept_right"])
     for name in SCENARIOS:
         own = [row for row in rows if row["scenario"] == name]
         if not own:
@@ -108,7 +111,8 @@ def summarise(rows: list[dict[str, Any]]) -> str:
         )  # fmt: skip
         first.append([name, *map(str, counts)])
         second.append([
-            name, *counted(left, "pairs", "right"), *counted(left, "kept_pairs", "kept_right"),
+            name, *counted(left, "pairs", "right"), *counted(left, "turned", "turned_right"),
+            *counted(left, "kept_pairs", "kept_right"),
             *counted(left, "reported", "reported_right"), *counted(left, "still", "still_right"),
         ])  # fmt: skip
     return "\n\n".join("\n".join(lines(table)) for table in (first, second))
