@@ -396,7 +396,10 @@ def test_import_a_table(table, tmp_path):
 
 
 def test_the_demo_does_the_whole_of_it(tmp_path, monkeypatch):
-    """Also check the example of `run_demo`, which doctests skip because its fit takes long."""
+    """Run the demo with a fit, and check the result that the docstring of `run_demo` shows.
+
+    The doctests skip this example because its fit takes long.
+    """
     made, demos = tmp_path / "demo", []
     original = sequela.report.run_demo
 

@@ -22,7 +22,7 @@ def theta_of(seed):
 
 
 def at_times(theta, times, rng):
-    """Draw sets at given observation times, item by item: a slow version of the simulation."""
+    """Simulate a set at each of the given observation times, by a slow method."""
     values = np.zeros((len(times), len(theta)), dtype=bool)
     for row, end in zip(values, times, strict=True):
         t = 0.0

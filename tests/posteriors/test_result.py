@@ -120,7 +120,7 @@ def test_convergence_in_words():
     assert not bad.converged
     assert bad.r_hat > 1.1
     assert "NOT converged" in bad.message
-    assert "add replicas" in bad.message
+    assert "more replicas" in bad.message
     assert "one chain alone" in made_up(chains=1).convergence.message
     few = made_up(draws=2).convergence
     assert not few.converged

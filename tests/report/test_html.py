@@ -296,7 +296,7 @@ def test_samples_that_are_gone_are_left_out_with_a_warning(fit, caplog):
     finally:
         hidden.rename(source)
     assert payload["samples"] is None
-    assert "without the samples" in caplog.text
+    assert "the samples of the run are not used" in caplog.text
     write_report(fit)
 
 
@@ -339,7 +339,7 @@ def test_a_file_that_was_moved_or_changed_is_noticed(recorded_fit, name, caplog)
     text = path.read_text()
     path.unlink()
     assert payload_of(write_report(recorded_fit).read_text())["samples"] is None
-    assert f"{name}'; the report is made without the samples" in caplog.text
+    assert f"{name}'; the samples of the run are not used" in caplog.text
     path.write_text(text.replace("s1", "s4"))
     with pytest.raises(InputError, match=f"{name}' is not the file that the run was made from"):
         write_report(recorded_fit)

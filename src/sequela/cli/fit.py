@@ -60,7 +60,7 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     "heavy:SHAPE. Without SHAPE, gamma and heavy choose the shape by held-out likelihood. With "
     "effects, items change the rate of observation (oMHN with the symmetric penalty). With "
     "effects:l1, the penalty is L1. The data cannot distinguish such effects from other "
-    "interactions. With any, the kinds gamma, heavy and effects:l1 are compared.",
+    "interactions. With any, exponential, gamma, heavy and effects:l1 are compared.",
 )
 @click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
 @click.option(
@@ -74,7 +74,7 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
 @click.option(
     "--orders",
     metavar="FILE",
-    help="Table of known orders: sample, before, after and, optionally, probability.",
+    help="Table of known orders. Columns: sample, before, after and, optionally, probability.",
 )
 @click.option(
     "--missing",
@@ -116,9 +116,9 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Maximum predicted CPU time for the pseudo-times, and the same for the arrival times of "
-    "the timeline. If exact answers would take longer, orders are drawn for the samples that take "
-    "the longest.",
+    help="Maximum predicted CPU time for the pseudo-times. The arrival times of the timeline may "
+    "take as long again. If exact answers would take longer, orders are drawn for the samples that "
+    "take the longest.",
 )
 @click.option("--force", is_flag=True, help="Replace the folder of an earlier fit.")
 @click.option(
@@ -140,12 +140,12 @@ def fit(
     """Learn a model from DATA, a table of samples and items.
 
     The output folder contains the model, figures, and tables of interactions, orders, pseudo-times
-    and frequencies. report.html shows all of them in a browser. run.json has the versions, seed,
-    options and the checksum of the data, so that the run can be repeated exactly. Each order is
-    shown with the range that the data allow: the smallest and the largest probability among models
-    within 2 nats of the best model. While the command runs, the folder is called OUTPUT.incomplete.
-    The model is written first and is not lost if the command is stopped. Progress, and notices
-    about how DATA was read, go to standard error.
+    and frequencies. report.html shows all of them in a browser. run.json has the versions, the
+    seed, the options and a checksum of the data, so that the run can be repeated exactly. Each
+    order is shown with the range that the data allow: the smallest and the largest probability
+    among models within 2 nats of the best model. While the command runs, the folder is called
+    OUTPUT.incomplete. The model is written first and is not lost if the command is stopped.
+    Progress, and notices about how DATA was read, go to standard error.
     """
     execution = execution_for(given.pop("threads"), given.pop("checkpoint"))
     table_budget = given.pop("table_budget")
@@ -306,8 +306,9 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
         return
     misfit = report.fit_check is not None and not report.fit_check.fits
     if misfit or report.model.observation.constant_rate is None:
-        # A posterior would not help. Either its models would not describe the data either, or a
-        # posterior cannot be computed for the observation times of this fit.
+        # A posterior would not help. If the model of the fit does not describe the data, the models
+        # of a posterior would not describe them, either. And if the rate of the observation is not
+        # constant, a posterior cannot be computed.
         console.print(
             "\nDo not report an order that the data cannot tell, or that is not trusted",
             soft_wrap=True,

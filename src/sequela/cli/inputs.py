@@ -193,7 +193,9 @@ def check_output(path: Path | None, *, force: bool) -> None:
             "exist; make it first"
         )
     if not os.access(parent, os.W_OK):
-        raise InputError(f"you may not write to the folder {str(parent)!r}; choose another folder")
+        raise InputError(
+            f"you have no permission to write to the folder {str(parent)!r}; choose another folder"
+        )
 
 
 def load_model(path: Path) -> Model:

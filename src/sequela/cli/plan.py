@@ -57,8 +57,8 @@ __all__ = ["plan"]
 )  # fmt: skip
 @click.option(
     "--certainty", type=float, default=0.95, show_default=True,
-    help="With reweight: a study calls an order if the posterior probability of this order is "
-    "at least this number.",
+    help="With --method reweight: a study calls an order if the posterior probability of this "
+    "order is at least this number.",
 )  # fmt: skip
 @click.option(
     "--studies", type=click.IntRange(min=2),
@@ -88,8 +88,8 @@ def plan(
     """Predict how well a larger study would tell whether FIRST or SECOND came first.
 
     POSTERIOR is the folder of `sequela posterior`, and DATA is the table that it was made from.
-    Each model that is drawn from POSTERIOR is in turn assumed to be the true model, and larger
-    studies are simulated from it. A study calls an order if its data can tell this order. The
+    One after another, the models in POSTERIOR are assumed to be the true model, and larger studies
+    are simulated from this model. A study calls an order if its data can tell this order. The
     output shows how often a study would call the right order or the wrong order, and the expected
     evidence in nats. Clock items are independent of all other items. With --method check this can
     take many minutes. The computation is faster with fewer --studies, --samples and --clocks.

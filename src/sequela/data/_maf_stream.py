@@ -1,4 +1,7 @@
-"""Read a MAF line by line, and find which lines count, for which sample and for which gene."""
+"""Read a MAF line by line, and find which lines count, for which sample and for which gene.
+
+A MAF is a table in the Mutation Annotation Format: each line is a mutation of a gene in a sample.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,7 @@ class Rules:
     ----------
     consequences : iterable of str, optional
         The values of Variant_Classification that count, in upper or lower case; "all" counts every
-        line. None: all values count, except those that are silent or outside of genes.
+        line. None: all values count, except those of mutations that are silent or outside of genes.
     promoters : iterable of str
         Genes for which 5'Flank counts too.
     germline : bool

@@ -85,7 +85,7 @@ class RowCheck:
         return False
 
     def cells(self, values: bytes, line: int, row: list[str]) -> None:
-        """Check a row with cells that are not 0 or 1; `values` has the codes of its items."""
+        """Check a row in which cells are neither 0 nor 1; `values` has the codes of its items."""
         for place, value in enumerate(values):
             if value == UNFIT:
                 self._cell(line, row, self._columns.items[place])

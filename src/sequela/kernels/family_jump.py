@@ -27,14 +27,8 @@ import math
 
 import numpy as np
 
-from sequela.kernels.dense_likelihood import evaluate
-from sequela.kernels.prior_transform import (
-    LARGEST_THETA,
-    base_coordinate,
-    copy_entries,
-    interaction_coordinate,
-)
-from sequela.support.jit import helper, inlined
+from sequela.kernels.prior_transform import base_coordinate, interaction_coordinate
+from sequela.support.jit import helper
 
 # Shares closer to 0 or 1 do not jump, because the result would be rounding error.
 _LEAST_SHARE = 1e-12
@@ -292,29 +286,3 @@ def exchange_items(orders, target, i, j):
         if first >= 0 and second >= 0:
             orders[first] = j
             orders[second] = i
-
-
-@inlined
-def accept_jump(state, target, theta, z, orders, gain, level):
-    """Accept a proposed theta with coordinates z and latent orders, or leave the state.
-
-    Return whether the proposal was accepted.
-
-    `gain` is the log of the ratio of prior densities and Jacobians, `level` the log of a uniform
-    random number.
-    """
-    if not theta.max() < LARGEST_THETA:
-        return False
-    values = np.empty(2)
-    unused = np.empty(theta.shape)
-    unwanted = theta.shape[0] < 0
-    if not evaluate(theta, target, orders, values, unused, unwanted):
-        return False
-    gain += target.power * (values[0] - state.values[0]) + values[1] - state.values[1]
-    if not level < gain:
-        return False
-    copy_entries(state.z, z)
-    state.orders[:] = orders
-    state.values[0] = values[0]
-    state.values[1] = values[1]
-    return True

@@ -1,4 +1,4 @@
-"""Draw the place of an item in the history of a sample, given statements about its order.
+"""Draw the place of an item in the history of a sample, given statements about the order.
 
 The weight of each place is that of `histories`, times the probability of the statements if the item
 is at this place and all other items stay where they are. If rates are out of range, the history
@@ -28,7 +28,7 @@ def weigh_statements(weights, order, length, item, statements):
         at = 0
         while order[at] != other:
             at += 1
-        # At the places 0 to `at` the item comes before the other one.
+        # At the places 0 to `at`, the item comes before the other item of the statement.
         for p in range(length + 1):
             weights[p] *= right[k] if is_first == (p <= at) else 1.0 - right[k]
     total = 0.0

@@ -9,9 +9,10 @@ import math
 import numpy as np
 
 from sequela.kernels.arguments import JumpWay
+from sequela.kernels.column_change import fill_rates, make_rates, restore_columns, try_columns
 from sequela.kernels.dense_likelihood import evaluate, relocate_orders
-from sequela.kernels.effect_swap import swap_effects
-from sequela.kernels.family_jump import accept_jump, change_order, exchange_items
+from sequela.kernels.effect_swap import swap_effects, swap_on_third
+from sequela.kernels.family_jump import change_order, exchange_items
 from sequela.kernels.hamiltonian import fill_force, hamiltonian_move
 from sequela.kernels.latent_histories import exchange_in_histories
 from sequela.kernels.prior_transform import (
@@ -57,6 +58,10 @@ _SEVERAL = 0.3
 _TRIES = 30
 # The part of the jumps that exchange items in latent orders and histories.
 _EXCHANGING = 0.3
+# The part of the jumps of one pair to the opposite order that also swap the effects of its items on
+# a third item. In glioblastoma, the item of CDK4(A) and MDM2(A) that comes first mostly has the
+# effect on CDKN2A(D).
+_SWAPPING = 0.5
 # Typical shift of a whole row of theta, and step of the coordinate of the scale.
 _SHIFT = 0.5
 _SCALE_STEP = 0.5
@@ -165,45 +170,85 @@ def choose_rows(rows, pairs, rng):
     return False
 
 
-@inlined
-def jump_pairs(state, target, pairs, count, counts, rng):
-    """Try jumps of random rows of `pairs`: of one pair, or of two or three pairs of three items."""
+@helper
+def items_of_rows(pairs, rows):
+    """Return the different items of one, two or three pairs of at most three items."""
+    items = np.empty(3, np.int64)
+    items[0] = pairs[rows[0], 0]
+    items[1] = pairs[rows[0], 1]
+    count = 2
+    for k in range(1, rows.shape[0]):
+        for x in range(2):
+            item = pairs[rows[k], x]
+            if count == 2 and item != items[0] and item != items[1]:
+                items[2] = item
+                count = 3
+    return items[:count]
+
+
+@helper
+def jump_pairs(state, current, theta, z, target, pairs, rng):
+    """Try a jump of a random row of `pairs`, or of two or three rows that belong to three items.
+
+    `theta` and `z` are those of the state, before and after this call. Return whether the jump was
+    accepted.
+    """
+    unit = math.exp(log_scale(state.scale, target.prior))
+    orders = state.orders
+    exchanges = rng.random() < _EXCHANGING
+    several = theta.shape[0] > 2 and rng.random() < _SEVERAL
+    rows = np.empty(2 + int(2.0 * rng.random()) if several else 1, np.int64)
+    level = math.log(rng.random())
+    if not choose_rows(rows, pairs, rng):
+        return False
+    items = items_of_rows(pairs, rows)
+    third = pairs[int(rng.random() * pairs.shape[0]), int(2.0 * rng.random())]
+    swaps = rng.random() < _SWAPPING and not several and third != items[0] and third != items[1]
+    gain = 0.0
+    possible = True
+    for at in rows:
+        if not possible:
+            break
+        reflect = rng.random() < _OPPOSITE or several
+        width = _FAR if rng.random() < _FAR_SHARE else _NEAR
+        guided = reflect and rng.random() < _GUIDED
+        way = JumpWay(reflect, width, guided, rng.random() < _FOLLOWING)
+        i = pairs[at, 0]
+        j = pairs[at, 1]
+        step = rng.random() if guided else rng.standard_normal()
+        possible, more, crossed = change_order(theta, z, i, j, way, step, unit, target)
+        gain += more
+        if crossed and exchanges and orders.shape[0] > 0:
+            orders = orders.copy()
+            exchange_items(orders, target, i, j)
+            gain += exchange_in_histories(orders, target, i, j)
+        if crossed and swaps:
+            items = swap_on_third(theta, z, i, j, third)
+    if not possible:
+        restore_columns(theta, z, state, current, items)
+        return False
+    return try_columns(state, current, theta, z, items, orders, gain, target, level)
+
+
+@helper
+def change_pairs(state, target, pairs, count, counts, rng):
+    """Try `count` jumps of pairs, and as many swaps of interactions."""
     n = state.z.shape[0]
     theta = np.empty((n, n))
     slope = np.empty((n, n))
     z = np.empty((n, n))
-    unit = math.exp(log_scale(state.scale, target.prior))
+    fill_theta(theta, slope, state.z, state.scale, target.prior)
+    copy_entries(z, state.z)
+    current = make_rates(n, target)
+    fill_rates(current, theta, target)
     for _ in range(count):
-        fill_theta(theta, slope, state.z, state.scale, target.prior)
-        copy_entries(z, state.z)
-        orders = state.orders.copy()
-        exchanges = rng.random() < _EXCHANGING
-        several = n > 2 and rng.random() < _SEVERAL
-        rows = np.empty(1, np.int64)
-        if several:
-            rows = np.empty(2 + int(2.0 * rng.random()), np.int64)
-        level = math.log(rng.random())
-        possible = choose_rows(rows, pairs, rng)
-        gain = 0.0
-        for k in range(rows.shape[0]):
-            if not possible:
-                break
-            at = rows[k]
-            reflect = rng.random() < _OPPOSITE or several
-            width = _FAR if rng.random() < _FAR_SHARE else _NEAR
-            guided = reflect and rng.random() < _GUIDED
-            way = JumpWay(reflect, width, guided, rng.random() < _FOLLOWING)
-            i = pairs[at, 0]
-            j = pairs[at, 1]
-            step = rng.random() if guided else rng.standard_normal()
-            possible, more, crossed = change_order(theta, z, i, j, way, step, unit, target)
-            gain += more
-            if crossed and exchanges:
-                exchange_items(orders, target, i, j)
-                gain += exchange_in_histories(orders, target, i, j)
         counts[3] += 1.0
-        if possible and accept_jump(state, target, theta, z, orders, gain, level):
+        if jump_pairs(state, current, theta, z, target, pairs, rng):
             counts[4] += 1.0
+        if pairs.shape[0] > 1:
+            counts[9] += 1.0
+            if swap_effects(state, current, theta, z, target, pairs, rng):
+                counts[10] += 1.0
 
 
 @kernel
@@ -231,13 +276,8 @@ def advance(state, target, trajectory, pairs, per_sweep, sweeps, counts, force, 
         counts[0] += 1.0
         counts[1] += accept
         counts[2] += gradients
-        if pairs.shape[0] > 0:
-            jump_pairs(state, target, pairs, per_sweep, counts, rng)
-        if pairs.shape[0] > 1:
-            for _ in range(per_sweep):
-                counts[9] += 1.0
-                if swap_effects(state, target, pairs, rng):
-                    counts[10] += 1.0
+        if pairs.shape[0] > 0 and per_sweep > 0:
+            change_pairs(state, target, pairs, per_sweep, counts, rng)
         counts[5] += 1.0
         if shift_row(state, target, rng):
             counts[6] += 1.0

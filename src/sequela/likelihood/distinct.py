@@ -158,8 +158,8 @@ class DistinctSamples:
     def on_whole_lattices(self, chosen: NDArray[np.bool_]) -> DistinctSamples:
         """Return the samples, with the missing items of the `chosen` samples added to their items.
 
-        The chosen samples then no longer count as partly known. The kernel for complete sets sums
-        over missing items that are on the lattice (`SetList`).
+        The chosen samples then no longer count as partly known, because the kernel for complete
+        sets can also sum over missing items on the lattice (see `known` in `SetList`).
         """
         lists = [self.items(s) for s in range(len(self))]
         for s in map(int, np.flatnonzero(chosen)):
@@ -171,7 +171,7 @@ class DistinctSamples:
         return replace(self, sets=sets, sizes=sizes, partial=self.partial & ~chosen)
 
     def largest_first(self) -> list[int]:
-        """Return the positions in order of decreasing size, so that long work comes first."""
+        """Return the positions of the samples, the largest (and slowest) first."""
         return [int(s) for s in np.argsort(-self.sizes, kind="stable")]
 
 

@@ -272,7 +272,7 @@ class Likelihood:
             ]
 
     def _exact_blocks(self, ways: NDArray[np.str_]) -> list[NDArray[np.int64]]:
-        """Return blocks of exact sets. They are cached, because they rarely depend on theta."""
+        """Return blocks of exact sets. They are cached, because they change rarely with theta."""
         chosen = np.nonzero(ways == Way.EXACT)[0]
         key = chosen.tobytes()
         if self._blocks[0] != key:
@@ -282,7 +282,7 @@ class Likelihood:
     def _prepare_chains(
         self, parameters: Parameters, large: list[int], ways: NDArray[np.str_]
     ) -> list[ChainRun]:
-        """Return the chains of the sets `large`, set by set. Each chain can run on its own."""
+        """Return the runs of all chains of the sets `large`, set by set; they are independent."""
         sampling = self.settings.sampling
         runs = []
         for s in large:

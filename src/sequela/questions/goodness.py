@@ -216,8 +216,8 @@ def _predicted(
     """Return a table of observed counts and of counts in drawn data sets (chains, draws, ...)."""
     summary = summarise_draws(drawn, level)
     models = drawn.shape[0] * drawn.shape[1]
-    # The observed data set counts as one of the drawn data sets. Half of the drawn counts that
-    # equal the observed count are added to the counts below it, and half to the counts above it.
+    # The observed data set is counted as one more drawn data set. Counts that equal the observed
+    # count are divided equally: half of them are added to `below`, and half to `above`.
     below, above = (
         (0.5 + np.sum(side, axis=(0, 1)) + 0.5 * np.sum(drawn == observed, axis=(0, 1)))
         / (models + 1.0)

@@ -1,10 +1,11 @@
 """The most likely orders of one sample, with their probabilities.
 
-One pass over the lattice gives the weight of the best order of every subset (`log_best`). So for
-every partial order, the weight of its best completion is known exactly. An A* search backwards from
-the full set always extends the most promising partial order. It finds complete orders, the best one
-first, without listing all k! orders. If several partial orders are equally promising, the newest
-one is extended first. Otherwise, with many equally likely orders, the search would begin all of
+One pass over the lattice gives the weight of the best order of every subset (`log_best`). An A*
+search then builds orders backwards, from the last item to the first. The items that an unfinished
+order does not contain yet are a subset, so the weight of its best completion is known exactly. The
+search always extends the most promising unfinished order. It finds complete orders, the best one
+first, without listing all k! orders. If several unfinished orders are equally promising, the newest
+one is extended first. Otherwise, if many orders are equally likely, the search would begin all of
 them before it completes one.
 """
 
@@ -127,7 +128,7 @@ def likely_orders(
 
 
 def best_orders(passage: Passage) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield log-weights and orders of the set, the best first."""
+    """Yield pairs of a log-weight and an order of the set, the best order first."""
     lattice = passage.lattice
     best = np.empty(1 << passage.k)
     call(log_best, best, lattice, passage.stop_rate)

@@ -30,7 +30,7 @@ _STEP = 1.25  # log-odds between two points of a profile
 _MOST_STEPS = 5
 _EVIDENCE = 3.0  # to reach the opposite order, a profile may go this many nats below the range
 _RIVAL = 1.0  # the log-odds at which a fit first holds the opposite order
-_EDGE = 0.02  # a profile towards probability 0 (or 1) ends when it is within this distance of it
+_EDGE = 0.02  # a profile towards 0 (or 1) ends when its probability is this close to 0 (or 1)
 # Profiles begin at the best optima that are known: at most _MOST_OPTIMA of them, at most _NEARBY
 # nats below the current model.
 _MOST_OPTIMA = 2
@@ -86,7 +86,7 @@ class PairRange:
 
 
 class _Spent(Exception):  # noqa: N818 - not an error: it ends nested loops
-    """Ends the search, because no evaluations are left or a signal was received."""
+    """Ends the search, because a limit of its work is reached or a signal was received."""
 
 
 def _logit(p: float) -> float:
@@ -123,7 +123,10 @@ def range_of(paths: list[list[Point]], within: float) -> tuple[float, float, flo
 
 
 def _crossing(a: Point, b: Point, within: float) -> list[float]:
-    """Return the probability at which the path between two points leaves the allowed range."""
+    """Return the probability at which the path between two points leaves the allowed range.
+
+    The result is a list of one number; it is empty if the path does not leave the range there.
+    """
     if (a.drop <= within) == (b.drop <= within):
         return []
     low, high = np.sqrt(max(a.drop, 0.0)), np.sqrt(max(b.drop, 0.0))
@@ -156,7 +159,7 @@ class RangeSearch:
     max_pairs : int
         Largest number of pairs if `pairs` is None.
     within : float
-        The largest drop, in nats, at which a model counts for the range.
+        The largest distance below the best model, in nats, at which a model counts for the range.
 
     Attributes
     ----------
@@ -184,8 +187,8 @@ class RangeSearch:
         self.current = held.value_of(theta)
         self.moves = 0
         self.found: list[PairRange] = []
-        # Count missing cells as absent. A sample with missing cells may still show that two other
-        # items occur together.
+        # Count missing cells as absent. So a sample with missing cells still shows which of its
+        # known items occur together.
         present = np.nan_to_num(data.to_frame().to_numpy(dtype=np.float64))
         self._together = (present.T @ present) > 0.0
         self._asked = pairs
@@ -193,8 +196,8 @@ class RangeSearch:
         self._given = self.current.value
         self._optima: list[Visited] = [self.current]
         self._rivals: dict[Pair, Visited] = {}
-        # Optima that were learned again on the support of the previous pair. The keys are their
-        # ids.
+        # Optima that were learned again on the support of the previous pair. The keys are the ids
+        # of the same optima before they were learned again.
         self._relearned: dict[int, Visited] = {}
         self._most = np.zeros(2)
         self._stopped: Callable[[], bool] = lambda: False
@@ -239,7 +242,10 @@ class RangeSearch:
     # --- better models ----------------------------------------------------------------------------
 
     def _find_better(self, max_moves: int) -> bool:
-        """Learn a model with each pair reversed; a better model becomes the current one."""
+        """Search for a better model; return whether one was found and is now the current model.
+
+        For each pair, models are learned from starts in which the order of the pair is reversed.
+        """
         best: Visited | None = None
         pairs = self.pairs
         self._rivals = {}
@@ -292,7 +298,10 @@ class RangeSearch:
         return -_RIVAL if self.held.log_odds(self.current.theta, pair) >= 0.0 else _RIVAL
 
     def _rival(self, pair: Pair) -> Visited | None:
-        """Return the model in which a pair is held in the opposite order and all else learned."""
+        """Return a fit that holds a pair in the opposite order and learns all parameters.
+
+        The result is None if the fit could not begin.
+        """
         if pair not in self._rivals:
             target = self._opposite(pair)
             start = self.held.moved(self.current.theta, pair, target)
@@ -402,13 +411,14 @@ class RangeSearch:
         path = [(self.held.probability(top.theta, pair), top.value)]
         model = top
         target = self.held.log_odds(top.theta, pair)
-        # A path that leads away from 0.5 will not reach the opposite order.
+        # A path that leads away from probability 0.5 will not reach the opposite order. So treat it
+        # as if it had already crossed 0.5.
         crossed = (path[0][0] >= 0.5) == (direction > 0.0)
         for _ in range(_MOST_STEPS):
             p, value = path[-1]
             towards = p if direction > 0.0 else 1.0 - p
-            # Outside the range, the path continues only to find the drop at the opposite order.
-            # This drop is the evidence.
+            # Outside the range, the path continues for one purpose: to find how far below the best
+            # model it reaches the opposite order. This distance is the evidence.
             most = self.within if crossed else self.within + _EVIDENCE
             if best - value > most or towards > 1.0 - _EDGE:
                 break

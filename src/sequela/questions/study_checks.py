@@ -1,4 +1,4 @@
-"""Outcomes of planned studies: a model is fitted to each simulated data set, and its order checked.
+"""Outcomes of planned studies: fit a model to each simulated data set, and check the pair's order.
 
 The analysis is the same as in `sequela fit`. It works for any number of items, and takes a second
 or more per data set. Clock items are ordinary columns of the data sets.
@@ -72,7 +72,7 @@ def checked_studies(
 def _evidence(
     problem: StudyProblem, data: Dataset, penalty: float, settings: Settings
 ) -> tuple[float, bool]:
-    """Return the evidence that the pair's first item arrives first, and if it is sufficient."""
+    """Return the evidence that the pair's first item arrives first, and if the data can tell."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a fit to simulated data may have several optima
         learner = Learner(penalty, random_state=settings.seed, n_threads=1, progress=False).fit(
@@ -92,7 +92,9 @@ def _evidence(
 def simulate_study(problem: StudyProblem, study: int, size: int, clocks: int, seed: int) -> Dataset:
     """Return the existing samples with new clock items, and new samples with all items.
 
-    A smaller study consists of the first samples of a larger study.
+    `study` is the row of the true model in `problem.truths`, `size` is the number of new samples,
+    and `clocks` is the number of new clock items. A smaller study consists of the first samples of
+    a larger study.
     """
     chain, draw = problem.truths[study]
     theta = problem.posterior.draws.theta[chain, draw]
@@ -126,7 +128,7 @@ def _added_clocks(
         if items.size > _LARGEST_SET:
             raise BudgetError(
                 f"a sample has {items.size} items; clock items can be added to samples of at most "
-                f"{_LARGEST_SET}. Use a posterior of fewer items, or {option('clocks', [0])}"
+                f"{_LARGEST_SET} items. Use a posterior of fewer items, or {option('clocks', [0])}"
             )
         share = joint_probabilities(problem, theta, items, clocks)[-1]
         here = np.nonzero(inverse.ravel() == place)[0]

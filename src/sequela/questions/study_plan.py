@@ -38,7 +38,8 @@ __all__ = ["LEAST_EFFECTIVE", "StudyPlan", "plan_study"]
 
 Method = Literal["auto", "reweight", "check"]
 _METHODS = ("auto", "reweight", "check")
-# If there are more items, only a few draws have large weights after a larger study.
+# If there are more items, only a few draws have large weights after a larger study, and the result
+# of "reweight" is not precise.
 _MOST_ITEMS_TO_REWEIGHT = 4
 # Default number of simulated studies per row of the table.
 _STUDIES = {"reweight": 400, "check": 20}
@@ -173,7 +174,9 @@ def plan_study(
     given: dict[str, Any] = dict(options)
     method = given.pop("method", "auto")
     if method not in _METHODS:
-        raise InputError(f"method is {method!r}; expected one of {', '.join(map(repr, _METHODS))}")
+        raise InputError(
+            f"{argument('method')} is {method!r}; expected one of {', '.join(map(repr, _METHODS))}"
+        )
     if method == "auto":
         few = isinstance(posterior, Posterior) and posterior.n_items <= _MOST_ITEMS_TO_REWEIGHT
         method = "reweight" if few else "check"
@@ -245,7 +248,9 @@ def _read_share(name: str, value: Any) -> float:
 
 def _read_penalty(penalty: Any) -> float:
     if not is_number(penalty) or not 0.0 <= penalty < np.inf:
-        raise InputError(f"penalty is {penalty!r}; expected a number of at least 0, such as 0.01")
+        raise InputError(
+            f"{argument('penalty')} is {penalty!r}; expected a number of at least 0, such as 0.01"
+        )
     return float(penalty)
 
 
@@ -260,5 +265,5 @@ def _read_numbers(name: str, numbers: Any, default: list[int]) -> list[int]:
             f"{argument(name)} is {numbers!r}; expected a list, such as [{numbers!r}]"
         ) from None
     if not listed:
-        raise InputError(f"{name} is empty; expected at least one number")
+        raise InputError(f"{argument(name)} is empty; expected at least one number")
     return sorted({positive_integer(name, number, least=0) for number in listed})

@@ -137,7 +137,10 @@ def read_problem(
 
 
 def _frequency(data: Dataset, pair: tuple[int, int]) -> float:
-    """Return the median frequency of the other items, within limits that suit a clock item."""
+    """Return the median frequency of the other items, limited to values that suit a clock item.
+
+    It is at least 1 / (number of samples + 1), and at most 0.9.
+    """
     others = np.delete(np.asarray(data.values, dtype=np.float64).mean(axis=0), pair)
     middle = float(np.median(others)) if others.size else _CLOCK_FREQUENCY
     return float(np.clip(middle, 1.0 / (len(data) + 1.0), 0.9))

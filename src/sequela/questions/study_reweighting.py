@@ -58,7 +58,8 @@ def reweighted_studies(
         log_p = np.log(np.maximum(p, _SMALLEST))
         log_set = np.log(np.maximum(p.sum(axis=1), _SMALLEST))
         values: NDArray[np.float64] = studies @ log_p.ravel()
-        # The posterior already takes the sets of the existing samples into account.
+        # The posterior already takes the sets of the existing samples into account. So divide by
+        # the probabilities of these sets.
         return values - (known @ log_set if clocks else 0.0)
 
     rows = run_pieces(work, range(len(theta)), settings.threads, "weights of models")
