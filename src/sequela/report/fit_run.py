@@ -255,7 +255,7 @@ def run_fit(
     learner, notices = _learn(found.data, options, execution)
     options = replace(options, seed=learner.seed_)
     checks = run_checks(learner, found.data, options, execution, compared)
-    notices += checks.notices
+    notices = tuple(dict.fromkeys(notices + checks.notices))
     result = FitResult.of(learner)
     run = Run(
         command=_COMMAND,
