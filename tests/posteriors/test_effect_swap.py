@@ -17,11 +17,11 @@ from posteriors import twins
 from sequela.kernels.column_change import fill_rates, make_rates
 from sequela.kernels.effect_swap import (
     choose_swaps,
-    choose_triple,
     swap_effects,
     swap_two,
     swapped_columns,
 )
+from sequela.kernels.pair_choice import choose_third
 from sequela.kernels.prior_transform import fill_theta
 from sequela.posteriors import BaseRates, StudentT
 from sequela.support.jit import kernel
@@ -95,14 +95,21 @@ def test_all_swaps_are_chosen_equally_often():
     assert scipy.stats.chisquare(list(counts.values())).pvalue > 1e-4
 
 
-def test_items_of_pairs_that_are_listed_often_are_chosen_often():
-    pairs = np.array([[0, 1]] * 8 + [[2, 3]] * 2)
+@kernel
+def third_of(pairs, a, b, rng):
+    return choose_third(pairs, a, b, rng)
+
+
+def test_a_third_item_is_chosen_from_the_other_pairs_of_two_items():
+    pairs = np.array([[0, 1]] * 20 + [[1, 2]] * 6 + [[3, 0]] * 2 + [[4, 5]] * 8)
     rng = np.random.default_rng(1)
-    triples = np.array([choose_triple.py_func(pairs, rng) for _ in range(4000)])
-    assert {tuple(row) for row in triples[:, :2].tolist()} == {(0, 1), (2, 3)}
-    # The standard error is 0.006.
-    assert (triples[:, 0] == 0).mean() == pytest.approx(0.8, abs=0.03)
-    assert (triples[:, 2] == 3).mean() == pytest.approx(0.1, abs=0.03)
+    found = Counter(third_of(pairs, 0, 1, rng) for _ in range(4000))
+    # All 30 attempts fail with a probability of (28 / 36)^30 = 0.0005.
+    assert set(found) <= {2, 3, -1}
+    assert found[-1] < 12
+    # The standard error is 0.007.
+    assert found[2] / (found[2] + found[3]) == pytest.approx(0.75, abs=0.035)
+    assert third_of(pairs[:20], 0, 1, rng) == -1
 
 
 def log_likelihood(theta, orders):
@@ -133,12 +140,11 @@ def test_a_swap_is_accepted_with_the_ratio_of_the_likelihoods():
         else:
             np.testing.assert_array_equal(state.z, z)
             np.testing.assert_array_equal(state.values, start.values)
-    # A third of the triples have three different items, and 70% of the proposals are single swaps.
-    # Two swaps are an even permutation, so they never lead to the matrix of a single swap. A
-    # correct program fails with a probability of about 1e-5.
+    # 70% of the proposals are single swaps. Two swaps are an even permutation, so they never lead
+    # to the matrix of a single swap. A correct program fails with a probability of about 1e-5.
     for first, second in combinations(range(6), 2):
         new = z.copy()
         exchange(new, np.array([0, 1, 2]), first, second)
         after = log_likelihood(twins.read(twins.state_at(new), target)[0], orders)
-        expected = tries / 3.0 * 0.7 / 15.0 * min(1.0, np.exp(after - before))
+        expected = tries * 0.7 / 15.0 * min(1.0, np.exp(after - before))
         assert abs(reached[new.tobytes()] - expected) < 5.0 * np.sqrt(expected) + 1.0

@@ -95,8 +95,8 @@ def test_marginals_with_another_item_and_their_derivatives(theta, x, y):
 # These functions are not cached, because Numba would not notice changes of the functions that they
 # call.
 @numba.njit(error_model="numpy")
-def follow(theta, z, old, new, i, j, unit, prior):
-    return follow_effects(theta, z, old, new, i, j, unit, prior)
+def follow(theta, z, old, new, i, j, third, unit, prior):
+    return follow_effects(theta, z, old, new, i, j, third, unit, prior)
 
 
 @numba.njit(error_model="numpy")
@@ -114,12 +114,14 @@ def four(theta):
 
 
 @quick
-@given(st.integers(0, 2**32 - 1), st.sampled_from([(0, 2), (3, 1)]))
-def test_effects_that_follow_have_the_ratio_of_densities_and_volumes(seed, pair):
+@given(st.integers(0, 2**32 - 1), st.sampled_from([(0, 2, -1), (3, 1, -1), (3, 1, 0), (0, 2, 3)]))
+def test_effects_that_follow_have_the_ratio_of_densities_and_volumes(seed, items):
     """The gain is the log Jacobian plus the change of the log prior.
 
-    The opposite jump has the same gain with the opposite sign.
+    The opposite jump has the same gain with the opposite sign. Either the effects of all other
+    items follow, or those of one item.
     """
+    *pair, third = items
     n, unit = 4, 0.7
     prior = Laplace(scale=unit)
     rng = np.random.default_rng(seed)
@@ -130,12 +132,13 @@ def test_effects_that_follow_have_the_ratio_of_densities_and_volumes(seed, pair)
 
     def moved(theta, start, end):
         after, z = theta.copy(), np.full((n, n), np.nan)
-        found, gain = follow(after, z, four(start), four(end), *pair, unit, twins.shape_of(prior))
+        shape = twins.shape_of(prior)
+        found, gain = follow(after, z, four(start), four(end), *pair, third, unit, shape)
         assert found
         return after, z, gain
 
     after, z, gain = moved(theta, old, new)
-    others = np.array([k for k in range(n) if k not in pair])
+    others = np.array([k for k in range(n) if k not in pair and third in (-1, k)])
     places = [(k, target) for k in others for target in pair]
     rows, columns = np.transpose(places)
     for k in others:
@@ -343,7 +346,7 @@ def test_jumps_of_several_pairs_lead_back_in_the_opposite_sequence():
     theta = ref.random_theta(rng, n)
     target, _ = twins.target_of([], WIDE, n)
     pairs = [(0, 1), (1, 2), (0, 2)]
-    ways = [JumpWay(True, 0.3, False, follow) for follow in (True, False, True)]
+    ways = [JumpWay(True, 0.3, False, *follow) for follow in ((True, -1), (False, -1), (True, 2))]
     steps = rng.standard_normal(3)
 
     def moved(theta, sequence):

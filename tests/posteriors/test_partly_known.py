@@ -385,7 +385,3 @@ def test_questions_to_a_posterior_of_partly_known_samples(data):
     alone = data.select_samples([data.samples[at]])
     wanted = sequela.questions.pseudo_times(found, alone, max_models=3)
     assert times["mean"].iloc[at] == pytest.approx(wanted["mean"].iloc[0], rel=1e-9)
-    with pytest.raises(InputError, match="plan_study does not support missing cells"):
-        sequela.questions.plan_study(found, data, "0", "1")
-    with pytest.raises(InputError, match="goodness_of_fit does not support missing cells"):
-        sequela.questions.goodness_of_fit(found, data)

@@ -88,7 +88,7 @@ def test_pairs_of_few_samples_can_be_left_out():
 
 def test_interactions_say_how_probable_they_are():
     found = made_up()
-    table = found.interactions(least_effect=1.0).set_index(["source", "target"])
+    table = found.interactions(least_effect=1.0).set_index(["from", "to"])
     values = found.draws.theta[:, :, 0, 1]
     row = table.loc["a", "b"]
     assert row["mean"] == pytest.approx(values.mean())

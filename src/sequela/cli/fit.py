@@ -325,9 +325,9 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
         first += "    makes a table without empty cells\n"
         table = made
     items = f" --drop {shlex.quote(','.join(options.drop))}" if options.drop else ""
-    items_to_read = items
     if options.orders is not None:
         items += f" --orders {shlex.quote(options.orders)}"
+    items_to_read = items
     items += f" --most-frequent {options.most_frequent}" if options.most_frequent else ""
     pair = [str(untold.iloc[0][name]) for name in ("first", "second")]
     # Without "--", a label such as -18q would be read as an option.
@@ -336,14 +336,10 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
     steps = (
         f"\nWhere the data cannot tell, do not report an order. The next steps:\n{first}"
         f"  sequela posterior {table} -o {certainty}{items}\n"
-        "    gives each order a probability, averaged over all plausible models"
+        "    gives each order a probability, averaged over all plausible models\n"
+        f"  sequela plan {certainty} {table}{items_to_read} {asked}\n"
+        "    shows how many more samples would decide an order"
     )
-    if not report.import_summary.missing and options.orders is None:
-        # `sequela plan` needs complete samples without known orders.
-        steps += (
-            f"\n  sequela plan {certainty} {table}{items_to_read} {asked}\n"
-            "    shows how many more samples would decide an order"
-        )
     console.print(steps, soft_wrap=True)
 
 

@@ -34,6 +34,11 @@ __all__ = ["plan"]
 @click.argument("first")
 @click.argument("second")
 @click.option(
+    "--orders", metavar="FILE",
+    help="Table of known orders, if POSTERIOR was made with one: sample, before, after and, "
+    "optionally, probability.",
+)  # fmt: skip
+@click.option(
     "--samples", metavar="N,N,...",
     help="Numbers of new samples. Default: 0, the number of samples in DATA, and three times this "
     "number.",
@@ -100,13 +105,14 @@ def plan(
     for path in (output, plot):
         check_output(path, force=force)
     _check_picture(plot)
-    settings, drop = asked.pop("settings"), asked.pop("drop")
+    settings, drop, orders = (asked.pop(name) for name in ("settings", "drop", "orders"))
     options = {name: value for name, value in {**asked, **settings}.items() if value is not None}
     for name in ("samples", "clocks"):
         options[name] = _numbers(name, options.get(name))
+    samples = load_data(data, drop=drop, orders=orders)
     found = plan_study(
-        load_posterior(posterior_path), load_data(data, drop=drop), options.pop("first"),
-        options.pop("second"), **options,
+        load_posterior(posterior_path), samples, options.pop("first"), options.pop("second"),
+        **options,
     )  # fmt: skip
     if output is not None:
         write_table(found.table, output, index=False)

@@ -329,10 +329,15 @@ def _check_columns(position: dict[str, int], name: str, *, needs_class: bool) ->
     for label in (_GENE, _SAMPLE, _CLASS):
         if label not in position and (label != _CLASS or needs_class):
             every = option("consequences", ["all"])
-            hint = f" To count every line, use {every}." if label == _CLASS else ""
+            hint = ""
+            if label == _CLASS:
+                hint = (
+                    " This column says which mutations count. To count all mutations without this "
+                    f"column, use {every}."
+                )
             raise InputError(
-                f"{name} has no column {label.title()} (found: {', '.join(list(position)[:6])}). "
-                f"Is it a MAF?{hint}"
+                f"{name} has no column {label.title()} (its first columns: "
+                f"{', '.join(list(position)[:6])}). Is it a MAF?{hint}"
             )
 
 

@@ -67,10 +67,11 @@ class RowCheck:
         self.problems = Problems(name)
 
     def row(self, line: int, row: list[str], blank: int | None) -> bool:
-        """Return whether a row has the right number of cells.
+        """Check the number of cells of a row; return whether it is right.
 
-        `blank` is the number of the first blank line above the row, or None. In a table of one
-        column, a blank line is a sample without a value, which is a mistake.
+        Mistakes are added to `problems`. `blank` is the line number of the first blank line above
+        the row, or None. In a table of one column, such a line is also a mistake, because it is a
+        sample without a value.
         """
         labels = self._columns.labels
         if blank is not None and len(labels) == 1:

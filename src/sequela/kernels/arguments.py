@@ -378,13 +378,15 @@ class JumpWay(NamedTuple):
     Items 1 and 2 are the pair, and w is the probability that item 1 came first if both are present.
     If ``reflect``, w is replaced by 1 - w. After this, the logit of w moves by a normal step with
     the standard deviation ``width``. If ``guided``, w is instead drawn by the prior, on the other
-    side of 1/2. If ``follow``, the effects of other items on the pair change, too.
+    side of 1/2. If ``follow``, the effects of the item ``third`` on the pair change, too, or those
+    of all other items if ``third`` is -1.
     """
 
     reflect: bool
     width: float
     guided: bool
     follow: bool
+    third: int = -1
 
 
 class Moments(NamedTuple):

@@ -18,6 +18,7 @@ import math
 import numpy as np
 
 from sequela.kernels.column_change import try_columns
+from sequela.kernels.pair_choice import choose_third
 from sequela.support.jit import helper
 
 # The part of the proposals that consist of two swaps.
@@ -66,43 +67,19 @@ def choose_swaps(rng):
 
 
 @helper
-def choose_triple(pairs, rng):
-    """Return three items: the two of a random row of `pairs`, and one of another random row.
-
-    So the items of pairs that are listed often are chosen often. The three items are not always
-    different.
-    """
-    triple = np.empty(3, np.int64)
-    row = int(rng.random() * pairs.shape[0])
-    triple[0] = pairs[row, 0]
-    triple[1] = pairs[row, 1]
-    row = int(rng.random() * pairs.shape[0])
-    triple[2] = pairs[row, int(2.0 * rng.random())]
-    return triple
-
-
-@helper
-def swap_on_third(theta, z, i, j, third):
-    """Swap the effects of items i and j on a third item; return the three items.
-
-    A jump of the pair i, j neither changes these effects nor depends on them. So a jump can be
-    combined with this swap.
-    """
-    for entries in (theta, z):
-        entries[i, third], entries[j, third] = entries[j, third], entries[i, third]
-    return np.array([i, j, third])
-
-
-@helper
 def swap_effects(state, current, theta, z, target, pairs, rng):
     """Propose to swap interactions among three items; return whether the proposal was accepted.
 
+    The items are those of a random row of `pairs` and a third one (see `choose_third`).
+
     `theta` and `z` are those of the state, before and after this call.
     """
-    triple = choose_triple(pairs, rng)
+    row = int(rng.random() * pairs.shape[0])
+    triple = np.array([pairs[row, 0], pairs[row, 1], 0])
+    triple[2] = choose_third(pairs, triple[0], triple[1], rng)
     chosen = choose_swaps(rng)
     level = math.log(rng.random())
-    if triple[2] == triple[0] or triple[2] == triple[1]:
+    if triple[2] < 0:
         return False
     # All interactions have the same scale. So theta can be swapped like its coordinates.
     for at in range(0, chosen.shape[0], 2):

@@ -13,8 +13,9 @@ pair's parameters along the family. This density has narrow peaks where one of t
 near zero, which a symmetric step rarely hits. The family is the same before and after the jump, and
 so is the density. The ratio of the two proposals is therefore known.
 
-With `follow`, the effects of every other item k on the two change as well, such that a chain in
-which k is present from the start keeps its marginal probabilities of item 1 and of item 2.
+With `follow`, the effects of another item k on the two change as well (of one item, or of every
+other item), such that a chain in which k is present from the start keeps its marginal probabilities
+of item 1 and of item 2.
 
 The latent orders of large samples contradict a model with the opposite order. So three of ten jumps
 that change which item mostly comes first also exchange the two items in these orders.
@@ -108,8 +109,10 @@ def solve_effects(one, two, on_two, on_one, no_one, no_two, x, y):
 
 
 @helper
-def follow_effects(theta, z, old, new, i, j, unit, prior):
-    """Change the effects of all other items on i and j to follow the pair, in theta and z.
+def follow_effects(theta, z, old, new, i, j, third, unit, prior):
+    """Change the effects of other items on i and j to follow the pair, in theta and z.
+
+    These are the effects of the item `third`, or of all items but i and j if it is -1.
 
     `old` and `new` are the pair's four parameters. Return (found, log of the ratio of prior
     densities and Jacobians). A solution is used only if the reverse move leads back to the start.
@@ -117,7 +120,7 @@ def follow_effects(theta, z, old, new, i, j, unit, prior):
     n = theta.shape[0]
     gain = 0.0
     for k in range(n):
-        if k in (i, j):
+        if k in (i, j) or third not in (-1, k):
             continue
         x = theta[k, i]
         y = theta[k, j]
@@ -261,7 +264,7 @@ def change_order(theta, z, i, j, way, step, unit, target):
     gain = after - before + ratio
     crossed = (share > 0.5) != (moved > 0.5)
     if way.follow:
-        found, more = follow_effects(theta, z, old, new, i, j, unit, prior)
+        found, more = follow_effects(theta, z, old, new, i, j, way.third, unit, prior)
         if not found:
             return False, 0.0, False
         gain += more

@@ -97,9 +97,18 @@ def log_place_weights(weights, rates, exits, order, length, item, tables):
 
 
 @helper
-def replace_item(order, length, item, may_be_absent, room, tables, rng):
-    """Draw a new place of an item; return the new length, or -1 if rates are out of range."""
-    weights, rates, exits = room
+def insert_item(order, length, item, place, rates, exits, tables):
+    """Insert an item so that `place` items come before it; return the new length."""
+    for q in range(length, place, -1):
+        order[q] = order[q - 1]
+    order[place] = item
+    extend(rates, exits, order, length + 1, place + 1, tables)
+    return length + 1
+
+
+@helper
+def remove_item(order, length, item, rates, exits, tables):
+    """Remove an item; return the new length, and the place of the item (-1 if it was absent)."""
     at = -1
     for q in range(length):
         if order[q] == item:
@@ -109,6 +118,14 @@ def replace_item(order, length, item, may_be_absent, room, tables, rng):
             order[q] = order[q + 1]
         length -= 1
         extend(rates, exits, order, length, at + 1, tables)
+    return length, at
+
+
+@helper
+def replace_item(order, length, item, may_be_absent, room, tables, rng):
+    """Draw a new place of an item; return the new length, or -1 if rates are out of range."""
+    weights, rates, exits = room
+    length, _ = remove_item(order, length, item, rates, exits, tables)
     absent = 1.0
     total = place_weights(weights, rates, exits, order, length, item, tables)
     if not 1e-200 < total < 1e200:
@@ -124,11 +141,7 @@ def replace_item(order, length, item, may_be_absent, room, tables, rng):
         if left < 0.0:
             place = q
             break
-    for q in range(length, place, -1):
-        order[q] = order[q - 1]
-    order[place] = item
-    extend(rates, exits, order, length + 1, place + 1, tables)
-    return length + 1
+    return insert_item(order, length, item, place, rates, exits, tables)
 
 
 @kernel

@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from sequela.kernels.histories import extend
-from sequela.kernels.history_places import insert_item, redraw_item, remove_item, weigh_places
+from sequela.kernels.histories import extend, insert_item, remove_item
+from sequela.kernels.history_places import redraw_item, weigh_places
 from sequela.kernels.latent_sequences import history_length
 from sequela.kernels.prior_transform import fill_scores
 from sequela.kernels.sequence import MARGINAL, sequence_gradient

@@ -68,9 +68,11 @@ class FitTest:
     name : str
         "set sizes", "empty sets", "large sets", "pairs" or "triples".
     about : str
-        The set size or the items of the samples that are counted in `observed`.
+        The set size or the items of the samples that are counted in `observed`. The set size of a
+        sample is the number of items that it is known to have.
     observed, expected : float
-        Number of samples in the data, and the number that the model expects.
+        Number of samples in the data, and the number that the model expects. Only known cells are
+        counted.
     z : float
         The difference, in standard deviations over the simulated data sets. For set sizes, it is
         the difference of Pearson's statistic from its mean. For pairs and triples, the difference
@@ -150,10 +152,11 @@ def check_fit(
 ) -> FitCheck:
     """Test whether a model describes the data, and describe in plain words where it does not.
 
-    The data are compared with simulated data sets in which the same cells are missing. The tests
-    are on the set sizes, the number of empty sets, the number of very large sets, and the items
-    that occur together. Samples with a known observation time are left out. Data with sample
-    weights are not tested.
+    The data are compared with simulated data sets in which the same cells are missing, sample by
+    sample. So all samples are used, and all tests count only known cells. The tests are on the set
+    sizes, the number of empty sets, the number of very large sets, and the items that occur
+    together. Samples with a known observation time are left out. Known orders are not used. Data
+    with sample weights are not tested.
 
     Parameters
     ----------
@@ -203,7 +206,7 @@ def check_fit(
     found = [test for test in tests if test.p <= bound]
     return FitCheck(
         tests=tuple(tests),
-        findings=tuple(describe(found, checked, len(values))),
+        findings=tuple(describe(found, checked, len(values), has_missing=missing is not None)),
         level=float(level),
         data_sets=len(simulated),
         samples=len(values),
@@ -226,8 +229,9 @@ def _comparable(data: Dataset, seed: int) -> tuple[NDArray[np.bool_], NDArray[np
         chosen = stream(seed, Purpose.FIT_CHECK).choice(len(rows), _MOST_SAMPLES, replace=False)
         rows = rows[np.sort(chosen)]
     missing = None if data.missing is None else data.missing[rows]
-    values = data.values[rows]
-    return (values if missing is None else values & ~missing), missing
+    if missing is not None and not missing.any():
+        missing = None
+    return data.values[rows], missing  # a missing cell is False in `values`
 
 
 class _Counts:

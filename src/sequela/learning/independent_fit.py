@@ -164,7 +164,9 @@ def fit_independent(
         if missing is not None:
             joint += missing @ wt  # removes the factor for an absent item, exp(-w t)
         log_p, posterior = _posterior(joint)
-        # Derivative with respect to log w: w t / (exp(w t) - 1) if present, -w t if absent.
+        # The derivative of the log-probability of an item with respect to log w is
+        # w t / (exp(w t) - 1) if the item is present, -w t if it is absent, and 0 if it is missing.
+        # Below, -w t is summed over all items. So w t is added for present and missing items.
         with np.errstate(over="ignore"):
             present = wt / np.expm1(wt)
         mean_time = posterior @ grid.t

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import Dataset
 
-__all__ = ["DistinctSamples"]
+__all__ = ["DistinctSamples", "partly_known_rows"]
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class DistinctSamples:
             times=np.where(unique.imag < 0.0, np.nan, unique.imag),
             inverse=inverse.ravel().astype(np.int64),
             first=first.astype(np.int64),
-            partial=_partly_known(data)[first],
+            partial=partly_known_rows(data)[first],
             _data=None if data.is_plain else data,
         )
 
@@ -175,7 +175,8 @@ class DistinctSamples:
         return [int(s) for s in np.argsort(-self.sizes, kind="stable")]
 
 
-def _partly_known(data: Dataset) -> NDArray[np.bool_]:
+def partly_known_rows(data: Dataset) -> NDArray[np.bool_]:
+    """Return which samples have missing cells or known orders."""
     found = np.zeros(data.n_samples, dtype=np.bool_)
     if data.missing is not None:
         found |= data.missing.any(axis=1)

@@ -265,7 +265,7 @@ class Posterior:
         Returns
         -------
         DataFrame
-            One row per effect of an item ("source") on another ("target"). Columns: "mean", the
+            One row per effect of an item ("from") on another ("to"). Columns: "mean", the
             mean effect; its interval "low" to "high"; "present", the probability that the size of
             the effect is at least `least_effect`; "positive", the probability that the effect is
             positive; "effective", the number of effective draws; "r_hat".
@@ -279,8 +279,8 @@ class Posterior:
         source, target = np.nonzero(~np.eye(self.n_items, dtype=bool))
         table = pd.DataFrame(
             {
-                "source": np.array(self.items)[source],
-                "target": np.array(self.items)[target],
+                "from": np.array(self.items)[source],
+                "to": np.array(self.items)[target],
                 **{
                     name: summary[name][source, target]
                     for name in ("mean", "low", "high", "present", "positive", "effective", "r_hat")

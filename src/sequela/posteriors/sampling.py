@@ -51,6 +51,9 @@ _MOST_TOGETHER = 32
 _FIRST_CHECK = 250
 # The number of sweeps in the warm-up of a run that ends when its chains have converged.
 _WARM_UP_SWEEPS = 500
+# By default, the number of jumps per sweep is 4/5 of the number of items, but not less than the
+# first and not more than the second of these numbers.
+_JUMPS = (12, 60)
 # The number of draws at each check of convergence, divided by that at the check before.
 _CHECK_GROWTH = 1.3
 
@@ -115,9 +118,10 @@ def posterior(
         chains (4). `warm_up`: number of draws that are discarded at the beginning (as many as 500
         sweeps give; if `draws` is given, half of `draws`). `thin`: sweeps per draw (2 to 10; more
         if there are few items). `jumps`: proposals per sweep of another order of a pair, and as
-        many proposals to swap interactions (12). `replicas`: number of replicas per chain (1); the
-        first samples the posterior, the others sample flatter distributions. `largest_lattice`:
-        largest set whose orders are summed (8 to 10 items, so that an evaluation is fast).
+        many proposals to swap interactions (12 to 60; more if there are more items). `replicas`:
+        number of replicas per chain (1); the first samples the posterior, the others sample flatter
+        distributions. `largest_lattice`: largest set whose orders are summed (8 to 10 items, so
+        that an evaluation is fast).
         `random_state`, `n_threads`: as in `Settings`.
 
     Returns
@@ -329,6 +333,9 @@ def _read_plan(options: Mapping[str, Any], n_items: int) -> Plan:
     # With few items, sweeps are fast, but successive draws are as correlated as with many items. So
     # use more sweeps per draw.
     given.setdefault("thin", int(np.clip(40 // max(n_items, 1), 2, 10)))
+    # With many items, a jump takes much less time than a trajectory, and a few slow pairs determine
+    # how long a run takes.
+    given.setdefault("jumps", int(np.clip(4 * n_items // 5, *_JUMPS)))
     given["draws"], given["until_converged"] = _read_draws(options)
     plan = build_options(Plan, given)
     for name in ("chains", "replicas", "thin"):

@@ -5,6 +5,9 @@ larger study is simulated from it. The study has new samples, and additional clo
 are independent of all others) in all samples, old and new. Then the order of the pair is inferred
 again, and the answer is counted as right, wrong or open. So the result takes into account how
 uncertain the order and the strength of effects are at present.
+
+If cells are missing, the new samples have the missing cells of existing samples that are drawn at
+random. Known orders of existing samples are kept. New samples have no known orders.
 """
 
 from __future__ import annotations
@@ -138,9 +141,10 @@ def plan_study(
     posterior : Posterior
         From `sequela.posterior`.
     data : Dataset, DataFrame, array or list of sets
-        The samples from which the posterior was computed.
+        The samples from which the posterior was computed. Cells may be missing, and orders may be
+        known.
     first, second : str
-        The pair of items; at least one sample must have both.
+        The pair of items; at least one sample must be known to have both.
     samples : list of int or None
         Numbers of new samples; None: 0, the present number of samples, and three times this number.
     clocks : list of int or None
@@ -160,6 +164,14 @@ def plan_study(
     Returns
     -------
     StudyPlan
+
+    Notes
+    -----
+    If cells of `data` are missing, the plan assumes that the larger study uses the same panels:
+    each new sample has the missing cells of an existing sample that is drawn at random. The new
+    clock items are measured in all samples. Existing samples keep their known orders, and new
+    samples have none. So the plan shows what more samples and clock items tell, in addition to the
+    orders that are known at present.
 
     Examples
     --------

@@ -86,7 +86,8 @@ def read_data(path: str, digest: str) -> Dataset:
         ) from None
     if fingerprint(data) != digest:
         raise InputError(
-            f"the samples in {path!r} are not those of the plan (their checksum differs); give "
-            "the data with which the plan was started, or choose another folder"
+            f"the file {path!r} does not contain the samples of this plan (the checksums differ): "
+            "it was changed, or it belongs to another plan. Copy the original file again, or "
+            "choose another folder"
         )
     return data

@@ -24,7 +24,7 @@ from sequela.report.html_posterior import (
 )
 from sequela.report.html_verdicts import NUMBERS, Verdicts, baseline_firsts
 from sequela.report.repeat_command import repeat_command
-from sequela.samples import as_samples, complete_samples
+from sequela.samples import as_samples
 from sequela.support.schema import Place, read_fields
 
 if TYPE_CHECKING:
@@ -130,9 +130,8 @@ def build_payload(
         shares = data.frequencies.loc[list(model.items)]
         frequency = np.asarray(shares, dtype=np.float64)
     goodness = None
-    complete = None if data is None else complete_samples(data)
-    if complete is not None and model.n_items <= _MOST_PAIRED:
-        goodness = {**_goodness(content, complete, how), "check": _fit_check(content.run)}
+    if data is not None and model.n_items <= _MOST_PAIRED:
+        goodness = {**_goodness(content, data, how), "check": _fit_check(content.run)}
     orders = _orders(content, frequency, how)
     positions = _positions(content, how)
     samples = None
