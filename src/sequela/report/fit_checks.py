@@ -135,6 +135,7 @@ def was_interrupted(learner: Learner) -> bool:
     Examples
     --------
     >>> from sequela import example_samples
+    >>> from sequela.learning.learner import Learner
     >>> was_interrupted(Learner(0.05).fit(example_samples().most_frequent(3)))
     False
     """
