@@ -203,6 +203,8 @@ def summarise(rows: list[dict[str, Any]]) -> str:
     first = [["data", "data sets", "warned", "chosen kind", "warned or chosen", "warned after"]]
     second = [["data", "clear pairs", "right, exponential", "right, chosen",
                "clear pairs of data sets that are not noticed", "of them right"]]  # fmt: skip
+    requirement = [["data", "noticed data sets", "clear pairs", "right, exponential",
+                    "right, chosen"]]  # fmt: skip
     third = [["data", "orders that the data can tell", "of them right",
               "reported by default (no finding)", "of them right",
               "reported with `--observation any`", "of them right"]]  # fmt: skip
@@ -214,18 +216,23 @@ def summarise(rows: list[dict[str, Any]]) -> str:
         count = ", ".join(f"{kinds.count(kind)} {kind}" for kind in _KIND_NAMES if kind in kinds)
         kept = [row for row in own if row["chosen"] == Exponential.kind]
         unnoticed = [row for row in kept if not int(row["warned"])]
-        noticed = len(own) - len(unnoticed)
+        noticed = [row for row in own if row not in unnoticed]
         warned, after = _total(own, "warned"), _total(own, "warned_after")
-        first.append([name, *map(str, (len(own), warned, count, noticed, after))])
+        first.append([name, *map(str, (len(own), warned, count, len(noticed), after))])
         second.append([
-            name, *_counted(own, "pairs", "right"), _counted(own, "pairs", "right_after")[1],
-            *_counted(unnoticed, "pairs", "right"),
+            name, *counted(own, "pairs", "right"), counted(own, "pairs", "right_after")[1],
+            *counted(unnoticed, "pairs", "right"),
+        ])  # fmt: skip
+        requirement.append([
+            name, f"{len(noticed)} of {len(own)}", *counted(noticed, "pairs", "right"),
+            counted(noticed, "pairs", "right_after")[1],
         ])  # fmt: skip
         third.append([
-            name, *_counted(own, "told", "told_right"), *_counted(own, "trusted", "trusted_right"),
-            *_counted(kept, "trusted", "trusted_right"),
+            name, *counted(own, "told", "told_right"), *counted(own, "trusted", "trusted_right"),
+            *counted(kept, "trusted", "trusted_right"),
         ])  # fmt: skip
-    return "\n\n".join("\n".join(_lines(table)) for table in (first, second, third))
+    tables = (first, second, requirement, third)
+    return "\n\n".join("\n".join(lines(table)) for table in tables)
 
 
 _KIND_NAMES = (Exponential.kind, Gamma.kind, HeavyTailed.kind, ObservationEffects.kind)
@@ -235,7 +242,7 @@ def _total(rows: list[dict[str, Any]], column: str) -> int:
     return sum(int(row[column]) for row in rows)
 
 
-def _counted(rows: list[dict[str, Any]], whole: str, part: str) -> tuple[str, str]:
+def counted(rows: list[dict[str, Any]], whole: str, part: str) -> tuple[str, str]:
     """Return, as texts, the total of column `whole`, and the total of `part` as a share of it.
 
     The standard error of the share is computed from the differences between data sets, because the
@@ -251,7 +258,7 @@ def _counted(rows: list[dict[str, Any]], whole: str, part: str) -> tuple[str, st
     return f"{total:.0f}", f"{100.0 * p:.0f}% (± {100.0 * error:.0f})"
 
 
-def _lines(table: list[list[str]]) -> list[str]:
+def lines(table: list[list[str]]) -> list[str]:
     """Return the lines of a table in Markdown."""
     lines = ["| " + " | ".join(row) + " |" for row in table]
     return [lines[0], "|" + " --- |" * len(table[0]), *lines[1:]]

@@ -50,6 +50,7 @@ def test_the_commands_are_those_that_the_help_lists(run):
             "order",
             "rivals",
             "compare",
+            "subtypes",
             "time",
             "next",
             "simulate",

@@ -14,6 +14,7 @@ import sequela
 from cli.invoking import run
 from sequela.cli.plan import plan
 from sequela.data.examples import example_path, example_samples
+from sequela.questions import Verdict
 from sequela.report.folder_answers import folder_ranges
 
 LABELS = ["=cmd()", "a,b", "+1", "plain"]
@@ -561,3 +562,62 @@ def test_the_suggested_plan_reads_labels_with_a_hyphen_and_leaves_out_columns(
     timed = run("time", "fit", "arms.csv", "--drop", "age")
     assert len(timed.stdout.splitlines()) == 101
     assert "mean log-likelihood" in run("score", "fit", "arms.csv", "--drop", "age").stdout
+
+
+def test_orders_that_depend_on_effects_on_the_observation_get_a_verdict_of_their_own(tmp_path):
+    """The model of the fit and a model with effects predict new samples about equally well.
+
+    They disagree about the order of b and c, but not about e and d.
+    """
+    theta = np.diag([-1.7, -1.5, -1.3, -1.5, -0.9, -1.8, -1.9])
+    strong = {(0, 4): 0.9, (1, 0): -1.3, (1, 4): 1.9, (1, 6): 2.1, (2, 0): -1.1, (2, 4): 0.9,
+              (2, 6): -1.7, (3, 1): -1.1, (4, 2): 1.1}  # fmt: skip
+    for (i, j), effect in strong.items():
+        theta[i, j] = effect
+    observation = sequela.ObservationEffects([-1.1, 0.8, -1.2, -1.0, -1.4, 1.4, -0.1])
+    truth = sequela.Model(theta, list("abcdefg"), observation=observation)
+    drawn = sequela.simulate(truth, 500, random_state=10).to_dataset().without_times()
+    table, made = tmp_path / "samples.csv", tmp_path / "fit"
+    drawn.to_frame().to_csv(table)
+    options = ("--seed", 1, "--figures", "none")
+    shown = run("fit", table, "-o", made, "--check-effects", *options).stdout
+    assert "The data do not exclude that items influence when samples are observed" in shown
+    ranges = folder_ranges(made).set_index(["first", "second"])
+    words = Verdict.DEPENDS.value
+    assert ranges.loc[("b", "c"), "verdict"] == words
+    assert ranges.loc[("e", "d"), "verdict"] == "the data can tell"
+    assert f"({words})" in shown
+    assert words in run("order", made, "b", "c").output
+    listed = pd.read_csv(made / "orders_with_effects.csv").set_index(["first", "second"])
+    assert listed.loc[("b", "c"), "opposite"]
+    assert not listed.loc[("e", "d"), "opposite"]
+    record = json.loads((made / "run.json").read_text())["result"]["effects_check"]
+    assert record["plausible"]
+    assert record["opposite"] == listed["opposite"].sum()
+    page = (made / "report.html").read_text("utf-8").split("<script")[1]
+    assert record["findings"][0][1:40] in page
+    assert "not exclude such a model: b before c" in page
+    again = json.loads(
+        run("fit", "-o", tmp_path / "again", "--repeat", made, "--json", *options[2:]).stdout
+    )
+    assert again["same_as_repeated"]
+    assert again["effects_check"] == record
+    plain = tmp_path / "plain"
+    run("fit", table, "-o", plain, *options)
+    assert folder_ranges(plain).set_index(["first", "second"]).loc[("b", "c"), "verdict"] == (
+        "the data can tell"
+    )
+
+
+def test_comparing_any_kind_also_checks_for_effects_on_the_observation(tmp_path):
+    source, made = example_path("samples.csv"), tmp_path / "fit"
+    options = ("--seed", 1, "--figures", "none", "--most-frequent", 3)
+    shown = json.loads(run("fit", source, "-o", made, "--observation", "any", "--json",
+                           *options).stdout)  # fmt: skip
+    assert shown["effects_check"]["orders"] == 3
+    assert json.loads((made / "run.json").read_text())["options"]["check_effects"]
+    again = run("fit", "-o", tmp_path / "again", "--repeat", made, "--json", "--figures", "none")
+    assert json.loads(again.stdout)["effects_check"] == shown["effects_check"]
+    refused = run("fit", source, "-o", tmp_path / "no", "--check-effects", "--observation",
+                  "effects", *options, code=2)  # fmt: skip
+    assert "leave out --check-effects" in refused.output

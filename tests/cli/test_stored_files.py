@@ -86,6 +86,13 @@ def test_a_report_refuses_a_check_that_is_none(folder, check):
     assert "its field 'result.fit_check" in refused.output
 
 
+@pytest.mark.parametrize("check", [5, {}, {"findings": 5}])
+def test_a_report_refuses_an_effects_check_that_is_none(folder, check):
+    change(folder, result__effects_check=check)
+    refused = run("report", folder, code=2)
+    assert "its field 'result.effects_check" in refused.output
+
+
 def test_a_report_refuses_ranges_without_their_columns(folder):
     (folder / "order_ranges.csv").write_text("first,second\na,b\n")
     refused = run("report", folder, code=2)

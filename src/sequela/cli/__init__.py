@@ -32,6 +32,7 @@ from sequela.cli.report import report
 from sequela.cli.rivals import rivals
 from sequela.cli.score import score
 from sequela.cli.simulate import simulate
+from sequela.cli.subtypes import subtypes
 from sequela.cli.time import time
 from sequela.support.naming import names_of_command
 
@@ -59,8 +60,7 @@ def main(ctx: click.Context, debug: bool) -> None:  # noqa: ARG001 - `Commands` 
 
 
 for _command in (
-    import_files, fit, posterior, plan, path, repeat, collect, order, rivals, compare, time,
-    next_command,
-    simulate, score, plot, report, demo, info, compile_command, cite,
+    import_files, fit, posterior, plan, path, repeat, collect, order, rivals, compare, subtypes,
+    time, next_command, simulate, score, plot, report, demo, info, compile_command, cite,
 ):  # fmt: skip
     main.add_command(_command)

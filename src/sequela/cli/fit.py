@@ -63,6 +63,12 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     "interactions. With any, exponential, gamma, heavy and effects:l1 are compared.",
 )
 @click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
+@click.option(
+    "--check-effects",
+    is_flag=True,
+    help="Find the orders that would be opposite if items influenced the observation. "
+    "With --observation any, this is done without this option.",
+)
 @times_option
 @weights_option
 @click.option(
@@ -236,6 +242,7 @@ def show(report: FitReport, data: Path | None = None) -> None:
     _show_effects(report, console)
     _show_orders(report, console)
     _show_check(report, console)
+    _show_effects_check(report, console)
     _suggest(report, data, console)
     print_notices(report.notices)
     if report.same_as_repeated is not None:
@@ -352,6 +359,22 @@ def _show_check(report: FitReport, console: Any) -> None:
     )
     for finding in check.findings:
         console.print(f"- {finding}", soft_wrap=True, markup=False)
+
+
+def _show_effects_check(report: FitReport, console: Any) -> None:
+    """Print which orders would be opposite if items influenced the observation."""
+    check = report.effects_check
+    if check is None:
+        return
+    for finding in check.findings:
+        console.print(f"\n{finding[0].upper()}{finding[1:]}", soft_wrap=True, markup=False)
+    if not check.findings:
+        console.print(
+            "\nA model in which items influence the observation predicts new samples worse by "
+            f"{check.behind:.1f} nats. This speaks against such effects, but sets without times "
+            "cannot exclude them",
+            soft_wrap=True,
+        )
 
 
 def _show_observations(report: FitReport, console: Any) -> None:

@@ -173,6 +173,11 @@ def _advice(report: dict[str, Any], model_path: Path) -> str:
             " Orders are not trusted if the model does not describe the data. run.json (in "
             "`result.fit_check`) and report.html say where the model and the data differ."
         )
+    if any(row["verdict"] == Verdict.DEPENDS for row in report["pairs"]):
+        said += (
+            " Some orders are opposite in a model in which items influence the observation, and "
+            "the data do not exclude such a model: orders_with_effects.csv has its probabilities."
+        )
     if any(row["verdict"] == Verdict.CANNOT_TELL for row in report["pairs"]):
         said += (
             " Where the data cannot tell, `sequela posterior DATA -o certainty` gives a "

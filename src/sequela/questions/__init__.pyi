@@ -14,6 +14,8 @@ from .distributions import item_frequencies as item_frequencies
 from .distributions import sequence_probability as sequence_probability
 from .distributions import set_probability as set_probability
 from .divergence import sequence_divergence as sequence_divergence
+from .effects_check import EffectsCheck as EffectsCheck
+from .effects_check import check_effects as check_effects
 from .fit_check import FitCheck as FitCheck
 from .fit_check import FitTest as FitTest
 from .fit_check import check_fit as check_fit
@@ -43,6 +45,8 @@ from .samples import sample_arrivals as sample_arrivals
 from .samples import sample_posteriors as sample_posteriors
 from .study_plan import StudyPlan as StudyPlan
 from .study_plan import plan_study as plan_study
+from .subtype_test import SubtypeTest as SubtypeTest
+from .subtype_test import subtype_test as subtype_test
 from .survival import LogRank as LogRank
 from .survival import kaplan_meier as kaplan_meier
 from .survival import log_rank as log_rank

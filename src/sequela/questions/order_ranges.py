@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from sequela.learning.fit_check import FitCheck
     from sequela.model import ModelLike
     from sequela.observation import Observation
+    from sequela.questions.effects_check import EffectsCheck
     from sequela.questions.order_profile import Pair
     from sequela.questions.range_search import PairRange
     from sequela.settings import Settings
@@ -149,6 +150,38 @@ class OrderRanges:
             return self
         told = self.table["verdict"] == Verdict.CAN_TELL
         verdicts = self.table["verdict"].where(~told, Verdict.NOT_TRUSTED.value)
+        return replace(self, table=self.table.assign(verdict=verdicts))
+
+    def with_effects(self, check: EffectsCheck) -> OrderRanges:
+        """Return the ranges; if effects on the observation are plausible, change their verdicts.
+
+        In this case, "the data can tell" is replaced by "not sure: opposite if items influence the
+        observation" for the orders that are opposite in the model with effects.
+
+        Parameters
+        ----------
+        check : EffectsCheck
+            From `check_effects`.
+
+        Examples
+        --------
+        >>> from sequela import example_samples, fit
+        >>> from sequela.questions import check_effects
+        >>> data = example_samples().most_frequent(4)
+        >>> model = fit(data, penalty=0.02)
+        >>> check = check_effects(model, data, random_state=1)
+        >>> ranges = order_ranges(model, data, random_state=1)
+        >>> set(ranges.with_effects(check).table["verdict"])
+        {'the data cannot tell'}
+        """
+        if not check.plausible:
+            return self
+        opposite = [
+            check.opposite(first, second)
+            for first, second in zip(self.table["first"], self.table["second"], strict=True)
+        ]
+        changed = (self.table["verdict"] == Verdict.CAN_TELL) & np.array(opposite, dtype=bool)
+        verdicts = self.table["verdict"].where(~changed, Verdict.DEPENDS.value)
         return replace(self, table=self.table.assign(verdict=verdicts))
 
     def sentences(self, limit: int | None = None) -> list[str]:

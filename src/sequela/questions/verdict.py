@@ -18,3 +18,6 @@ class Verdict(StrEnum):
     NOT_CHECKED = "not checked"
     # The range would decide the order, but the models in the range do not describe the data.
     NOT_TRUSTED = "not trusted: the model does not fit"
+    # The range would decide the order, but a model with effects of items on the observation, which
+    # predicts new samples about as well, has the opposite order.
+    DEPENDS = "not sure: opposite if items influence the observation"

@@ -147,8 +147,20 @@ def check_observation(options: FitRunOptions, execution: Execution) -> None:
     """Raise an error if the observation is unknown, or does not support these options."""
     if options.observation in EFFECTS:
         check_effects_options(options, execution)
+        if options.check_effects:
+            raise InputError(
+                f"{argument('check_effects')} compares a model without effects on the observation "
+                f"with a model with effects, and the observation is {options.observation!r}; "
+                f"leave out {argument('check_effects')}"
+            )
     elif options.observation is not None and options.observation not in FAMILIES:
         parse_observation(options.observation)
+    refused = next((name for name in ("times", "fixed") if getattr(options, name) is not None), "")
+    if options.check_effects and refused:
+        raise InputError(
+            f"{argument('check_effects')} does not support {argument(refused)}, because a model "
+            "with effects on the observation does not; leave out one of them"
+        )
 
 
 def compare_with_plain(model: Model, data: Dataset, threads: int | None) -> tuple[str, ...]:

@@ -39,6 +39,10 @@ class FitRunOptions:
     check : bool
         Check which orders the data allow (`sequela.questions.order_ranges`). If the check finds a
         better model, this model is the result of the fit.
+    check_effects : bool
+        Find the orders that would be opposite if items influenced the observation
+        (`sequela.questions.check_effects`). If `observation` is "any", this is always done, unless
+        effects on the observation are chosen or cannot be compared.
     observation : str or None
         The distribution of the observation times: "exponential" (None), "gamma:SHAPE" or
         "heavy:SHAPE", see `sequela.Gamma` and `sequela.HeavyTailed`. With "gamma", "heavy" or
@@ -93,6 +97,7 @@ class FitRunOptions:
     orders: str | None = None
     missing: str | None = None
     drop: tuple[str, ...] = ()
+    check_effects: bool = False
 
     def with_absolute_paths(self) -> FitRunOptions:
         """Return the options with absolute paths, which are valid in every working directory.

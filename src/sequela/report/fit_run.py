@@ -13,28 +13,25 @@ from sequela.learning.effects_learner import EffectsLearner
 from sequela.learning.forecast import fit_seconds
 from sequela.learning.learner import Learner
 from sequela.learning.observations import FAMILIES, compare_observations
-from sequela.learning.solvers.contract import Status
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.plan import Plan
 from sequela.observation import parse_observation
-from sequela.questions.order_ranges import order_ranges
 from sequela.report.effects_run import (
     EFFECTS,
     check_observation,
-    compare_with_plain,
     name_of_observation,
     usable_family,
 )
+from sequela.report.fit_checks import run_checks, was_interrupted
 from sequela.report.fit_folder import write_fit
 from sequela.report.fit_options import Execution, FitRunOptions, OutputOptions
 from sequela.report.html_folder import write_report
 from sequela.report.reading import read_as_recorded
 from sequela.report.run import MODEL_NAME, Run, checksum, is_file
-from sequela.report.tables import records
+from sequela.report.tables import records, write_table
 from sequela.support.errors import InputError
 from sequela.support.folders import check_folder, new_folder
 from sequela.support.naming import either
-from sequela.support.progress import lines_in_log
 from sequela.support.random import materialise_seed
 
 if TYPE_CHECKING:
@@ -49,6 +46,7 @@ if TYPE_CHECKING:
     from sequela.learning.fit_check import FitCheck
     from sequela.learning.observations import ObservationComparison
     from sequela.model import Model
+    from sequela.questions.effects_check import EffectsCheck
     from sequela.questions.order_ranges import OrderRanges
 
 __all__ = ["FitReport", "FitResult", "repeat_run", "run_fit", "was_interrupted"]
@@ -129,6 +127,9 @@ class FitReport:
         Whether the model describes the data; None if the fit was interrupted.
     observations : ObservationComparison or None
         The comparison of observation times, if the shape was chosen from the data.
+    effects_check : EffectsCheck or None
+        Which orders would be opposite if items influenced the observation; None if this was not
+        checked (`FitRunOptions.check_effects`).
     notices : tuple of str
         The warnings of the fit, each once; they are not raised as Python warnings.
     same_as_repeated : bool or None
@@ -144,6 +145,7 @@ class FitReport:
     order_ranges: OrderRanges | None = field(default=None, repr=False, compare=False)
     fit_check: FitCheck | None = field(default=None, repr=False, compare=False)
     observations: ObservationComparison | None = field(default=None, repr=False, compare=False)
+    effects_check: EffectsCheck | None = field(default=None, repr=False, compare=False)
     notices: tuple[str, ...] = ()
     same_as_repeated: bool | None = None
 
@@ -182,6 +184,7 @@ class FitReport:
             ),
             "fit_check": None if self.fit_check is None else self.fit_check.to_json(),
             "observations": None if self.observations is None else self.observations.to_json(),
+            "effects_check": None if self.effects_check is None else self.effects_check.to_json(),
             "notices": list(self.notices),
             "interrupted": self.interrupted,
             "same_as_repeated": self.same_as_repeated,
@@ -251,18 +254,8 @@ def run_fit(
         options = replace(options, starts=_default_starts(found.data, options))
     learner, notices = _learn(found.data, options, execution)
     options = replace(options, seed=learner.seed_)
-    check = None
-    if options.observation in EFFECTS:
-        more = compare_with_plain(learner.model_, found.data, execution.threads)
-        notices = (*notices, *more)
-    elif options.check and learner.model_.observation.constant_rate is None:
-        notices = (*notices, "the orders that the data allow were not checked: the check is not "
-                   "available for observation times that are not exponential")  # fmt: skip
-    elif options.check and not was_interrupted(learner):
-        check, notices = _check_orders(learner, found.data, notices, execution)
-    described = None if was_interrupted(learner) else learner.misfit_
-    if check is not None and described is not None:
-        check = check.with_fit(described)
+    checks = run_checks(learner, found.data, options, execution, compared)
+    notices = tuple(dict.fromkeys(notices + checks.notices))
     result = FitResult.of(learner)
     run = Run(
         command=_COMMAND,
@@ -275,15 +268,17 @@ def run_fit(
             "import_summary": found.summary.to_dict(),
         },
         result=asdict(result)
-        | ({} if described is None else {"fit_check": described.to_json()})
+        | checks.to_json()
         | ({} if compared is None else {"observations": compared.to_json()}),
     )
     with new_folder(folder, force=force, keep_with=MODEL_NAME) as made:
         run.write(made)
         more = write_fit(
             made, learner, found.data, figures=output.figures,
-            table_seconds=output.table_seconds, execution=execution, check=check,
+            table_seconds=output.table_seconds, execution=execution, check=checks.ranges,
         )  # fmt: skip
+        if checks.effects is not None:
+            write_table(checks.effects.table, made / "orders_with_effects.csv", index=False)
         write_report(made, found.data, name=folder, execution=execution)
         made_files = (p for p in made.rglob("*") if p.is_file() and not p.name.startswith("."))
         files = sorted(str(p.relative_to(made)) for p in made_files)
@@ -294,9 +289,10 @@ def run_fit(
         learner=learner,
         result=result,
         import_summary=found.summary,
-        order_ranges=check,
-        fit_check=described,
+        order_ranges=checks.ranges,
+        fit_check=checks.misfit,
         observations=compared,
+        effects_check=checks.effects,
         notices=notices + more,
     )
 
@@ -356,18 +352,6 @@ def repeat_run(
     return replace(report, same_as_repeated=same)
 
 
-def was_interrupted(learner: Learner) -> bool:
-    """Tell whether a signal stopped the fit of a learner early.
-
-    Examples
-    --------
-    >>> from sequela import example_samples
-    >>> was_interrupted(Learner(0.05).fit(example_samples().most_frequent(3)))
-    False
-    """
-    return learner.status_ is Status.INTERRUPTED
-
-
 def _is_resumed(
     folder: str | os.PathLike[str], table: Path, options: FitRunOptions, execution: Execution
 ) -> bool:
@@ -395,47 +379,6 @@ def _default_starts(data: Dataset, options: FitRunOptions) -> int:
     return next((starts for starts, most in _STARTS if fit_seconds(plan, starts) <= most), 1)
 
 
-def _check_orders(
-    learner: Learner, data: Dataset, notices: tuple[str, ...], execution: Execution
-) -> tuple[OrderRanges, tuple[str, ...]]:
-    """Check which orders the data allow; if a better model is found, add it to the learner."""
-    if execution.announce is not None:
-        execution.announce("which orders the data allow")
-    with lines_in_log(show=execution.progress == "lines"):
-        check = order_ranges(
-            learner, data, tol=learner.tol, random_state=learner.seed_,
-            n_threads=execution.threads,
-        )  # fmt: skip
-    more = list(notices)
-    if check.moves:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            learner.add_start(data, check.model.theta)
-        more += [str(w.message) for w in caught]
-        more.append(
-            f"the check of the orders found a model that is better by {check.gain:.2g} nats than "
-            "the best model of the starts; the better model is the result"
-        )
-    left = int((~check.table["checked"]).sum())
-    if left:
-        why = (
-            "a signal stopped the check (with --checkpoint, the same command finishes it)"
-            if check.interrupted
-            else "checking all of them would take too long"
-        )
-        how = either(
-            "pass pairs= to `sequela.questions.order_ranges`, or use `sequela.posterior`, which "
-            "answers for all pairs",
-            "use `sequela rivals --pair`, or `sequela posterior`, which answers for all pairs",
-        )
-        more.append(
-            "the fit checks the orders of at most 10 pairs of items, those with the strongest "
-            f"interactions. Of these {len(check.table)} pairs, {left} were not checked, because "
-            f"{why}. To check them, {how}"
-        )
-    return check, tuple(dict.fromkeys(more))
-
-
 def _choose_observation(
     data: Dataset, options: FitRunOptions, execution: Execution
 ) -> tuple[ObservationComparison | None, FitRunOptions]:
@@ -454,7 +397,8 @@ def _choose_observation(
         data, kinds, penalty=options.penalty, random_state=seed, n_threads=execution.threads
     )
     name = name_of_observation(compared.observation)
-    return compared, replace(options, observation=name, seed=seed)
+    asked = name not in EFFECTS and (options.check_effects or compared.effects_behind is not None)
+    return compared, replace(options, observation=name, seed=seed, check_effects=asked)
 
 
 def _learn(

@@ -441,6 +441,8 @@ def _warnings(content: ReportContent) -> list[str]:
         warnings.append(
             'The model does not describe the data well: see "Does the model fit?" below.'
         )
+    check = (None if run is None else run.result.get("effects_check")) or {}
+    warnings += [f"{text[0].upper()}{text[1:]}." for text in check.get("findings", [])]
     return warnings
 
 

@@ -66,10 +66,18 @@ class _StoredCheck:
 
 
 @dataclass(frozen=True)
+class _StoredEffects:
+    """The recorded check of effects on the observation, as far as a report uses it."""
+
+    findings: list[str]
+
+
+@dataclass(frozen=True)
 class _StoredResult:
     """The results that reports read."""
 
     fit_check: _StoredCheck | None = None
+    effects_check: _StoredEffects | None = None
     converged: bool = True
     interrupted: bool = False
 

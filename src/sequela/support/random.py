@@ -86,6 +86,7 @@ class Purpose(IntEnum):
     COMPLETIONS = 12  # missing cells of samples
     STUDY = 13  # a simulated data set of a planned study
     FIT_CHECK = 14  # simulated data sets that are compared with the data of a fit
+    SUBTYPES = 15  # starts of a mixture of models, and data sets that are simulated for its test
 
 
 def stream(seed: int, purpose: Purpose, *index: int) -> np.random.Generator:
