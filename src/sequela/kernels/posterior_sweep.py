@@ -48,10 +48,11 @@ _FAR = 2.5
 _FAR_SHARE = 0.3
 # The part of the jumps that go to the opposite order; of these, the part whose share is drawn by
 # the prior; of all jumps, the part in which the effects of all other items follow the pair; of the
-# jumps of one pair, the part in which only the effects of a third item follow. In 2,300 samples with a cascade, a part of
-# 0.1 for all items gave 21 effective draws where 0.3 and 0.5 gave about 900. In data of
-# glioblastoma, guided jumps of CDK4(A) and MDM2(A) are accepted with a probability of 0.0005 if the
-# effects of all items follow, 0.0013 if none follow, and 0.0031 if only those of CDKN2A(D) follow.
+# jumps of one pair, the part in which only the effects of a third item follow. In 2,300 samples
+# with a cascade, a part of 0.1 for all items gave 21 effective draws where 0.3 and 0.5 gave about
+# 900. In data of glioblastoma, guided jumps of CDK4(A) and MDM2(A) are accepted with a probability
+# of 0.0005 if the effects of all items follow, 0.0013 if none follow, and 0.0031 if only those of
+# CDKN2A(D) follow.
 _OPPOSITE = 0.75
 _GUIDED = 0.85
 _FOLLOWING = 0.3
