@@ -133,7 +133,7 @@ def one_set(peak):
 def whole_data(frame):
     """Measure the gradient of all glioblastoma samples; chains are kept between evaluations."""
     from sequela import Likelihood, Sampling
-    from sequela.likelihood.plan import is_exact
+    from sequela.likelihood.ways import is_exact
 
     rows = []
     for n in (20, 50, 100, 200, 410):

@@ -36,7 +36,7 @@ def measured(work, repeats=3):
 def main():
     """Measure the time of every question, and write the times and the aims."""
     import sequela
-    from sequela.likelihood.plan import is_exact
+    from sequela.likelihood.ways import is_exact
 
     folder = data_folder()
     if folder is None:

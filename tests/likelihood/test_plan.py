@@ -13,7 +13,8 @@ from sequela.likelihood import METHODS, sample_posteriors
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.objective import Objective
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.plan import Plan, Way, all_subsets_fit, check_method, choose_way
+from sequela.likelihood.plan import Plan, all_subsets_fit, choose_way
+from sequela.likelihood.ways import Way, check_method
 from sequela.observation import Exponential
 from sequela.settings import Settings
 

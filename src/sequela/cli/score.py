@@ -61,7 +61,7 @@ def score(
 def make_report(model: Model, data: Dataset, settings: dict[str, Any]) -> dict[str, Any]:
     """Return the mean log-likelihood of the data, and how many samples were evaluated exactly."""
     from sequela.likelihood import evaluate
-    from sequela.likelihood.plan import is_exact
+    from sequela.likelihood.ways import is_exact
     from sequela.samples import as_samples
 
     samples = as_samples(model, data)

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sequela.data._text_files import check_labels, file_name, source_file
+from sequela.data._label_checks import check_labels
+from sequela.data._text_files import file_name, source_file
 from sequela.support.errors import InputError
 
 if TYPE_CHECKING:

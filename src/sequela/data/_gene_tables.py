@@ -15,16 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sequela.data._label_checks import check_labels, composed_hint
 from sequela.data._limits import COLUMNS
-from sequela.data._text_files import (
-    BLANK,
-    CellCodes,
-    bare_cell,
-    check_labels,
-    composed_hint,
-    file_name,
-    text_lines,
-)
+from sequela.data._text_files import BLANK, CellCodes, bare_cell, file_name, text_lines
 from sequela.support.errors import InputError
 from sequela.support.naming import either
 from sequela.support.validation import is_number

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sequela.data._import_summary import counted
+from sequela.data._label_checks import check_labels
 from sequela.data._limits import ROWS
 from sequela.data._table_columns import ABSENT, MISSING, PRESENT
-from sequela.data._text_files import CellCodes, check_labels, file_name, source_file
+from sequela.data._text_files import CellCodes, file_name, source_file
 from sequela.data.importing import near
 from sequela.data.tables import text_rows
 from sequela.support.errors import InputError

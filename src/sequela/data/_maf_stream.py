@@ -13,13 +13,13 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, TypedDict
 
 from sequela.data._import_summary import counted
+from sequela.data._label_checks import check_labels
 from sequela.data._limits import COLUMNS, ROWS, refuse_size
 from sequela.data._reading import read_strings
 from sequela.data._text_files import (
     BLANK,
     SourceFile,
     bare_cell,
-    check_labels,
     file_name,
     source_file,
     stored_size,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from sequela.data._label_checks import check_labels, composed_hint
 from sequela.data._table_columns import MISSING, Columns
 from sequela.data._table_problems import Problems
-from sequela.data._text_files import check_labels, composed_hint
 from sequela.data._weights import read_weight
 from sequela.support.errors import InputError
 from sequela.support.naming import option

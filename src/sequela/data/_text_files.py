@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from sequela.data._limits import BLANK_LIMIT, refuse_lines
 from sequela.support.errors import InputError
-from sequela.support.labels import compose_all, find_disguised, find_unfit
+from sequela.support.labels import compose_all
 from sequela.support.naming import argument, option
 from sequela.support.progress import WorkProgress
 
@@ -39,8 +39,6 @@ __all__ = [
     "SourceFile",
     "bare_cell",
     "cell_rows",
-    "check_labels",
-    "composed_hint",
     "file_name",
     "guess_separator",
     "source_file",
@@ -445,63 +443,3 @@ def guess_separator(lines: Sequence[str]) -> str:
                 return separator
     # No character fits. The error message is most useful if the most frequent character is used.
     return max(("\t", ";", ","), key=lines[0].count) if lines else ","
-
-
-_DATE = re.compile(r"\d{1,2}-(mar|sep|sept|dec|oct|apr|feb|nov)|(mar|sep|dec)-\d{1,2}", re.I)
-
-
-def composed_hint(label: str) -> str:
-    """Return a note for a message about a repeated label; it is empty for a label in ASCII.
-
-    Unicode can write an accented letter as one character or as two. Both become the same label, so
-    the two labels may differ in the file.
-    """
-    return "" if label.isascii() else ", compared after Unicode normalisation to NFC"
-
-
-def check_labels(labels: Sequence[str], what: str, where: str, first: int = 1) -> list[str]:
-    """Refuse labels that are empty, repeated or not printable; return notes on unusual ones.
-
-    For messages, `what` is the kind of the labels, `where` the file, and `first` the number of the
-    first label.
-    """
-    if not all(labels):
-        raise InputError(
-            f"{where}: {what} number {list(labels).index('') + first} has no label. Name it, or "
-            "remove it (a separator at the end of the line adds an empty one)."
-        )
-    if len(set(labels)) < len(labels):
-        seen: dict[str, int] = {}
-        for k, label in enumerate(labels):
-            if label in seen:
-                raise InputError(
-                    f"{where}: {what} {label!r:.80} occurs twice (numbers {seen[label] + first} "
-                    f"and {k + first}{composed_hint(label)}). Rename, merge or remove one of them."
-                )
-            seen[label] = k
-    unfit = find_unfit(labels)
-    if unfit is not None:
-        k, reason = unfit
-        raise InputError(f"{where}: {what} {labels[k]!a:.80} {reason}. Rename it.")
-    pair = find_disguised(labels)
-    if pair is not None:
-        one, other = (ascii(labels[k]) for k in pair)
-        raise InputError(
-            f"{where}: {what} {one:.80} (number {pair[0] + first}) and {other:.80} (number "
-            f"{pair[1] + first}) look the same: they differ only in the kind of a space or in "
-            "invisible characters. Rename, merge or remove one of them."
-        )
-    notes = []
-    formulas = [x for x in labels if x[0] in "=@" or x in ("#NAME?", "#REF!", "#VALUE!", "#N/A")]
-    if formulas:
-        notes.append(
-            f"{len(formulas)} {what} labels look like spreadsheet formulas ({formulas[0]!r}); they "
-            "are read as text."
-        )
-    dates = [x for x in labels if x[-1] in "0123456789rpctbvRPCTBV" and _DATE.fullmatch(x)]
-    if dates:
-        notes.append(
-            f"{len(dates)} {what} labels look like genes that a spreadsheet turned into dates "
-            f"({dates[0]!r}); correct them in the original file."
-        )
-    return notes

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sequela.data._import_summary import counted
+from sequela.data._label_checks import check_labels
 from sequela.data._maf_stream import RuleKeywords, Rules, stream_maf
 from sequela.data._reading import read_strings
-from sequela.data._text_files import BLANK, check_labels, file_name, source_file, text_lines
+from sequela.data._text_files import BLANK, file_name, source_file, text_lines
 from sequela.data.importing import (
     Draft,
     Dropped,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sequela.data._label_checks import check_labels
 from sequela.data._limits import COLUMNS, ROWS, refuse_size
 from sequela.data._reading import read_strings
 from sequela.data._table_columns import (
@@ -29,7 +30,6 @@ from sequela.data._table_rows import MISSING_CODE, UNFIT, RowCheck, refuse_ragge
 from sequela.data._text_files import (
     CellCodes,
     cell_rows,
-    check_labels,
     file_name,
     guess_separator,
     source_file,

@@ -4,6 +4,6 @@ from .evaluation import evaluate as evaluate
 from .evaluation import log_likelihood as log_likelihood
 from .histories import SamplePosteriors as SamplePosteriors
 from .histories import sample_posteriors as sample_posteriors
-from .plan import METHODS as METHODS
-from .plan import Way as Way
 from .sequences import sequence_log_likelihood as sequence_log_likelihood
+from .ways import METHODS as METHODS
+from .ways import Way as Way

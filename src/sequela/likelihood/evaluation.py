@@ -16,8 +16,9 @@ from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, sampled_columns
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.passage import out_of_range
-from sequela.likelihood.plan import Plan, Way, is_exact
+from sequela.likelihood.plan import Plan
 from sequela.likelihood.sampled import Chain, ChainRun, combine
+from sequela.likelihood.ways import Way, is_exact
 from sequela.model import as_model
 from sequela.settings import read_settings
 from sequela.support.threads import run_all

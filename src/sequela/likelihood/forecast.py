@@ -16,13 +16,14 @@ import numpy as np
 from sequela.budget import Budget
 from sequela.likelihood.component_cost import component_cost
 from sequela.likelihood.components import integral_work
-from sequela.likelihood.plan import Way, choose_way, is_exact
+from sequela.likelihood.plan import choose_way
 from sequela.likelihood.seconds import (
     COMPONENT_SET_SECONDS,
     INTEGRAL_SECONDS,
     LATTICE_SECONDS,
     ORDER_SECONDS,
 )
+from sequela.likelihood.ways import Way, is_exact
 
 if TYPE_CHECKING:
     from sequela.likelihood.distinct import DistinctSamples

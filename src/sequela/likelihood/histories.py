@@ -20,7 +20,8 @@ from sequela.likelihood.orders import OrderSampler, draw_orders, sampled_columns
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.partial_plan import partial_passage
 from sequela.likelihood.passage import Passage
-from sequela.likelihood.plan import Way, choose_way
+from sequela.likelihood.plan import choose_way
+from sequela.likelihood.ways import Way
 from sequela.model import as_model
 from sequela.settings import read_settings
 from sequela.support.jit import call

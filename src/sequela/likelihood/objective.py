@@ -21,9 +21,10 @@ from sequela.likelihood.exact import ExactWork, plan_blocks
 from sequela.likelihood.orders import OrderSampler, in_sampling_range
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.partial import lattices_of
-from sequela.likelihood.plan import Plan, Way, is_exact
+from sequela.likelihood.plan import Plan
 from sequela.likelihood.reweighting import DrawKey, DrawnOrders
 from sequela.likelihood.seconds import COMPONENT_SECONDS, LATTICE_SECONDS, ORDER_SECONDS
+from sequela.likelihood.ways import Way, is_exact
 from sequela.observation import phases_of
 from sequela.support.errors import BudgetError
 from sequela.support.threads import run_all

@@ -15,7 +15,7 @@ from sequela.kernels.limits import LARGEST_LOG_RATE
 from sequela.kernels.metropolis import metropolis
 from sequela.kernels.relocation import relocate
 from sequela.likelihood.independent import draw_independent_order
-from sequela.likelihood.plan import Way
+from sequela.likelihood.ways import Way
 from sequela.support.errors import InputError
 from sequela.support.jit import call
 from sequela.support.random import Purpose, stream

@@ -1,13 +1,12 @@
 """Decide how a set is evaluated: on its lattice, by components, or by sampling.
 
 Likelihoods, fits, posteriors and questions all use this module, so that they make the same
-decisions for the same set. To add another way to evaluate a set, add a member to `Way`, and compare
-its cost with the other costs in this module.
+decisions for the same set. To add another way to evaluate a set, add a member to `ways.Way`, and
+compare its cost with the other costs in this module.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +21,7 @@ from sequela.likelihood.component_cost import (
 from sequela.likelihood.decomposition import acting, components_of
 from sequela.likelihood.partial_plan import PartialPlan
 from sequela.likelihood.seconds import LATTICE_SECONDS, ORDER_SECONDS
+from sequela.likelihood.ways import Way, check_method
 from sequela.support.errors import BudgetError, InputError
 from sequela.support.naming import either
 
@@ -35,31 +35,10 @@ if TYPE_CHECKING:
     from sequela.likelihood.parameters import Parameters
 
 __all__ = [
-    "EXACT_WAYS",
-    "METHODS",
     "Plan",
-    "Way",
     "all_subsets_fit",
-    "check_method",
     "choose_way",
-    "is_exact",
 ]
-
-
-class Way(StrEnum):
-    """A way to evaluate a set. The value of a member is its name in results and tables."""
-
-    EXACT = "exact"  #: the sum over the lattice of all subsets
-    COMPONENTS = "components"  #: an integral over time of small lattices; also exact
-    RELOCATION = "relocation"  #: orders drawn by relocating blocks of items
-    METROPOLIS = "metropolis"  #: orders drawn by the paper's informed proposal
-    METROPOLIS_UNIFORM = "metropolis-uniform"  #: orders drawn by the paper's uniform proposal
-    COMPLETIONS = "completions"  #: missing cells drawn; each completed set is exact
-    HISTORIES = "histories"  #: missing cells and orders drawn together
-
-
-METHODS = ("auto", *(way.value for way in Way))
-EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
 
 # If the lattices need more operations per evaluation than this number, a fit uses components
 # instead. This number of operations takes about a fifth of a second.
@@ -87,20 +66,6 @@ _CROSS_OVERHEAD = 3e8
 _HISTORY_FACTOR = 30.0
 # Number of points in time at which the gradient between components is evaluated.
 _CROSS_POINTS = 4000
-
-
-def is_exact(ways: NDArray[np.str_]) -> NDArray[np.bool_]:
-    """Return which sets are evaluated without sampling."""
-    return np.isin(ways, EXACT_WAYS)
-
-
-def check_method(method: str) -> str:
-    """Return the name of a method; raise an error if it is not one of `METHODS`."""
-    if method not in METHODS:
-        raise InputError(
-            f"method is {method!r}; expected one of " + ", ".join(repr(name) for name in METHODS)
-        )
-    return method
 
 
 def choose_way(

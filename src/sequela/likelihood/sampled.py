@@ -19,7 +19,7 @@ import numpy as np
 
 from sequela.likelihood.independent import log_p_independent, log_p_independent_at
 from sequela.likelihood.orders import FIRST_BURN_IN
-from sequela.likelihood.plan import Way
+from sequela.likelihood.ways import Way
 from sequela.support.random import Purpose, stream
 
 if TYPE_CHECKING:

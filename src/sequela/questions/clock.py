@@ -28,10 +28,8 @@ from sequela.likelihood.orders import OrderSampler, draw_orders, sampled_columns
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.partial_plan import partial_passage
 from sequela.likelihood.passage import Passage
-from sequela.likelihood.plan import (
-    Way,
-    choose_way,
-)
+from sequela.likelihood.plan import choose_way
+from sequela.likelihood.ways import Way
 from sequela.model import as_model
 from sequela.observation import phases_of
 from sequela.posteriors.result import Posterior, check_level
@@ -40,10 +38,10 @@ from sequela.questions.inversion import Inverse
 from sequela.questions.phase_times import phase_times
 from sequela.questions.precision import settings_for_orders, until_precise
 from sequela.questions.samples import MAX_ORDERS
+from sequela.questions.time_arguments import quantile_names, read_probabilities, read_times
 from sequela.questions.times_over_draws import times_over_draws
 from sequela.samples import as_samples
 from sequela.settings import read_settings
-from sequela.support.errors import InputError
 from sequela.support.jit import call
 from sequela.support.linear_algebra import blas_on_one_thread
 from sequela.support.threads import run_pieces
@@ -66,9 +64,6 @@ DEFAULT_ORDERS = 320
 _TABLE_ORDERS = 160
 # Number of small sets whose quantiles are computed together.
 _SETS_TOGETHER = 64
-# Largest probability for which a quantile is computed. If the probability were even closer to 1,
-# rounding errors would determine the quantile.
-_HIGHEST_PROBABILITY = 1.0 - 1e-9
 
 
 class TimeDistribution(Protocol):
@@ -139,7 +134,7 @@ class TimePosterior:
         >>> posterior.density([0.5])["density"].round(3).tolist()
         [1.072]
         """
-        at = self._inverse.grid() if times is None else _read_times(times)
+        at = self._inverse.grid() if times is None else read_times(times)
         values, before = self._inverse.evaluate(at)
         return pd.DataFrame(
             {
@@ -168,7 +163,7 @@ class TimePosterior:
         >>> posterior.quantile([0.5])["time"].round(3).to_dict()
         {0.5: 0.38}
         """
-        wanted = _read_probabilities("probabilities", probabilities)
+        wanted = read_probabilities("probabilities", probabilities)
         # Quantiles of the single chains are needed only for the standard error.
         each = np.empty((1, wanted.size))
         if self.draws:
@@ -290,8 +285,8 @@ def pseudo_times(
     ([0.453, 0.746], [0.38, 0.663])
     """
     how = read_settings(settings, unused=("target_se",), posterior=True)
-    wanted = _read_probabilities("quantiles", quantiles)
-    names = _quantile_names(wanted)
+    wanted = read_probabilities("quantiles", quantiles)
+    names = quantile_names(wanted)
     if isinstance(model, Posterior):
         return times_over_draws(
             model, data, dict(zip(names, wanted.tolist(), strict=True)), how,
@@ -464,41 +459,3 @@ def _sampled(
             float(moments.exits.min()), 0.0,
         ),
     )  # fmt: skip
-
-
-def _numbers(given: Any) -> NDArray[np.float64]:
-    """Return numbers as an array; if they cannot be read as numbers, return NaN."""
-    try:
-        read = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    except (TypeError, ValueError):
-        read = np.full(1, np.nan)
-    return read if read.ndim == 1 else np.full(1, np.nan)
-
-
-def _read_times(times: Sequence[float]) -> NDArray[np.float64]:
-    read = _numbers(times)
-    if not np.all(np.isfinite(read)) or np.any(read < 0.0):
-        raise InputError(
-            f"times are {times!r}; expected finite numbers that are not negative, such as [0.5, 1]"
-        )
-    return read
-
-
-def _read_probabilities(name: str, probabilities: Sequence[float]) -> NDArray[np.float64]:
-    read = _numbers(probabilities)
-    if not np.all((read > 0.0) & (read <= _HIGHEST_PROBABILITY)):
-        raise InputError(
-            f"{name} are {probabilities!r}; expected numbers above 0 and at most 1 - 1e-9"
-        )
-    return read
-
-
-def _quantile_names(probabilities: NDArray[np.float64]) -> list[str]:
-    """Return column names such as q05, q50, q97.5, with as many digits as needed."""
-    names = []
-    for probability in probabilities:
-        whole, _, rest = f"{100.0 * probability:.10f}".rstrip("0").partition(".")
-        names.append(f"q{whole:0>2}{'.' if rest else ''}{rest}")
-    if len(set(names)) < len(names):
-        raise InputError(f"quantiles are {probabilities.tolist()}; expected each of them once")
-    return names

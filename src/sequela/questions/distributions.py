@@ -10,8 +10,8 @@ import pandas as pd
 from sequela.budget import Budget
 from sequela.likelihood.evaluation import evaluate
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.plan import EXACT_WAYS, Way
 from sequela.likelihood.sequences import sequence_log_likelihood
+from sequela.likelihood.ways import EXACT_WAYS, Way
 from sequela.model import as_model
 from sequela.posteriors.result import Posterior, check_level
 from sequela.questions.arguments import find_items, one_sample

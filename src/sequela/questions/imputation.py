@@ -11,7 +11,7 @@ from sequela.likelihood.completions import CHAINS, draw_cells
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.partial import passage_in_range
-from sequela.likelihood.plan import Way
+from sequela.likelihood.ways import Way
 from sequela.model import as_model
 from sequela.samples import as_samples
 from sequela.settings import Settings, read_settings

@@ -16,7 +16,7 @@ from sequela.likelihood.drawn_histories import Histories
 from sequela.likelihood.drawn_samples import CHAINS
 from sequela.likelihood.lattice_histories import LatticeHistories
 from sequela.likelihood.partial_plan import partial_passage
-from sequela.likelihood.plan import Way
+from sequela.likelihood.ways import Way
 from sequela.questions.known_order_search import KnownOrders
 from sequela.questions.precision import share_error
 from sequela.support.random import Purpose, stream

@@ -26,7 +26,8 @@ from sequela.likelihood.orders import OrderSampler, draw_orders, sampled_columns
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.partial_plan import partial_passage
 from sequela.likelihood.passage import Passage
-from sequela.likelihood.plan import Way, choose_way
+from sequela.likelihood.plan import choose_way
+from sequela.likelihood.ways import Way
 from sequela.model import as_model
 from sequela.questions.arguments import one_sample
 from sequela.questions.known_orders import FoundOrders, orders_of_known_items

@@ -10,7 +10,8 @@ import pandas as pd
 
 from sequela.likelihood.histories import SamplePosteriors, sample_posteriors
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.plan import choose_way, is_exact
+from sequela.likelihood.plan import choose_way
+from sequela.likelihood.ways import is_exact
 from sequela.model import as_model
 from sequela.questions.arguments import one_sample
 from sequela.questions.precision import settings_for_orders, until_precise

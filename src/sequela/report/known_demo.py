@@ -11,7 +11,7 @@ import numpy as np
 from sequela.data.examples import example_theta
 from sequela.learning.estimator import SetChain
 from sequela.likelihood import evaluate, sample_posteriors
-from sequela.likelihood.plan import is_exact
+from sequela.likelihood.ways import is_exact
 from sequela.report.json_values import plain_values
 from sequela.report.run import package_versions
 from sequela.simulation import simulate
