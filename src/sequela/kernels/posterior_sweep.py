@@ -150,6 +150,8 @@ def jump_pairs(state, current, theta, z, target, pairs, rng):
     if not choose_rows(rows, pairs, rng):
         return False
     items = items_of_rows(pairs, rows)
+    # Either all jumps of a cascade have effects that follow, or none has.
+    kind = rng.random()
     gain = 0.0
     possible = True
     for at in rows:
@@ -160,7 +162,6 @@ def jump_pairs(state, current, theta, z, target, pairs, rng):
         guided = reflect and rng.random() < _GUIDED
         i = pairs[at, 0]
         j = pairs[at, 1]
-        kind = rng.random()
         third = -1
         if kind < _ONE_FOLLOWING and not several:
             third = choose_third(pairs, i, j, rng)
