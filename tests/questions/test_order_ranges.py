@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 from sequela import Dataset, InputError, Model, SetChain, fit, log_likelihood, simulate
 from sequela.learning.refitting import PRIOR_SD
 from sequela.questions import order_baseline, order_ranges, two_item_family
+from sequela.questions.order_paths import Point, range_of
 from sequela.questions.order_profile import move_order, order_log_odds
-from sequela.questions.range_search import Point, range_of
 
 COUNTS = {(0, 0): 160, (1, 0): 80, (0, 1): 20, (1, 1): 140}
 PAIR = Dataset([list(s) for s, count in COUNTS.items() for _ in range(count)], items=["a", "b"])

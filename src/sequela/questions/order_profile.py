@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.learning.carried_newton import CarriedNewton
+from sequela.learning.carried_newton import CarriedNewton, Ends
 from sequela.learning.fixed import apply_fixed
 from sequela.learning.penalties import OffDiagonalL1, OnSupport, with_fixed
 from sequela.learning.refitting import PRIOR_SD, WarmFits, WithRidge
@@ -29,9 +29,13 @@ from sequela.questions.theory import two_item_family_of
 from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from sequela.learning.penalties import Penalty
+    from sequela.learning.solvers.contract import Info
+    from sequela.learning.solvers.proximal_newton import NewtonState
     from sequela.settings import Settings
 
     Pair = tuple[int, int]
@@ -53,6 +57,9 @@ _LEAST_GAIN = 0.02
 _STEEPEST = 0.15
 # If more entries are free, computing a dense Hessian takes longer than the likelihood.
 _MOST_FREE = 1000
+# A fit ends early if it comes this close to a known optimum: in every entry of theta, and in nats.
+# It must not be better than this optimum by more than _NO_BETTER nats.
+_NEAR_ENTRIES, _NEAR_NATS, _NO_BETTER = 0.2, 0.3, 1e-3
 # If the start had larger entries, numbers could become too large for a double.
 _LARGEST_START = 8.0
 # `move_order` moves a pair at most to these log-odds. With much larger log-odds, one order would be
@@ -203,6 +210,37 @@ class Visited:
     error: float
 
 
+class _Near:
+    """Recognises optima that are already known, before a fit has reached them completely.
+
+    `found` is the recognised optimum; None if there is none yet.
+    """
+
+    def __init__(self, known: Sequence[Visited]) -> None:
+        self.known = known
+        self.found: Visited | None = None
+
+    def look(self, theta: NDArray[np.float64], value: float) -> bool:
+        """Return whether a model is close to a known optimum, and not better than it."""
+        for other in self.known:
+            if (
+                -_NEAR_NATS <= value - other.value <= _NO_BETTER
+                and np.abs(theta - other.theta).max() <= _NEAR_ENTRIES
+            ):
+                self.found = other
+                return True
+        return False
+
+
+def _with(
+    theta: NDArray[np.float64], places: NDArray[np.int64], x: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return theta with the entries x at `places`."""
+    changed = theta.copy()
+    changed.ravel()[places] = x
+    return changed
+
+
 class HeldFits:
     """Fits to one data set from a given theta, with or without a held order.
 
@@ -250,19 +288,16 @@ class HeldFits:
         support: NDArray[np.bool_] | None = None,
         *,
         polish: bool = False,
+        known: Sequence[Visited] = (),
     ) -> Visited | None:
         """Return the optimum that a fit from theta reaches, with or without a held order.
 
         Return None if an entry of theta is too large for a double. With `polish`, the tolerance is
-        that of `fits`; otherwise it is larger.
+        that of `fits`; otherwise it is larger. `known` are optima of the same objective. If the fit
+        comes close to one of them, this optimum is returned.
         """
         fits = self.fits
         fits.objective.restart(0)
-        # A fit with a held order needs the complete gradient, because it must find interactions
-        # outside the support that make this order possible. A fit without a held order may leave
-        # out parts of the gradient outside the support. If its result is better than the current
-        # model, `range_search` fits it again with `polish=True`, which uses the complete gradient.
-        fits.objective.approximate = hold is None and not polish
         ridge = 0.0 if support is None else 1.0 / (PRIOR_SD**2 * self.n_samples)
         objective = WithRidge(fits.objective, ridge)
         if hold is not None:
@@ -270,27 +305,59 @@ class HeldFits:
             objective = _HeldObjective(fits.objective, ridge, hold, stiffness, self.stop_rate)
         penalty: Penalty = self.penalty if support is None else OnSupport(support)
         penalty = with_fixed(penalty, fits.fixed)
-        solver = ProximalNewton(penalty, fits.unit)
         start = np.clip(theta, -_LARGEST_START, _LARGEST_START)
         start = apply_fixed(start, fits.fixed)
+        near = _Near(known)
         if support is not None:
-            fits.objective.prepare(solver.free_at_first(start))
+            free = ProximalNewton(penalty, fits.unit).free_at_first(start)
+            fits.objective.prepare(free)
             if not fits.objective.is_sampled and np.count_nonzero(support) <= _MOST_FREE:
-                return self._fit_on_support(start, objective, penalty)
-        first = begin(solver, objective, start)
-        if not np.isfinite(first[0].loss):
+                return self._fit_on_support(start, objective, penalty, near)
+        return self._fit_by_solver(start, objective, penalty, near, polish=polish)
+
+    def _fit_by_solver(
+        self,
+        start: NDArray[np.float64],
+        objective: WithRidge,
+        penalty: Penalty,
+        near: _Near,
+        *,
+        polish: bool,
+    ) -> Visited | None:
+        """Return the optimum with a penalty; also for large supports and for sampled sets."""
+        fits = self.fits
+        solver = ProximalNewton(penalty, fits.unit)
+        # A fit with a held order begins with the complete gradient, because it must find
+        # interactions outside the support that make this order possible. Apart from this, fits may
+        # leave out parts of the gradient outside the support. If the result of a fit is better than
+        # the current model, `range_search` fits it again with `polish=True`, which uses the
+        # complete gradient.
+        complete = polish or isinstance(objective, _HeldObjective)
+        fits.objective.approximate = not complete
+        state, info = begin(solver, objective, start)
+        if not np.isfinite(state.loss):
             return None
-        state, info = solve(solver, objective, first, fits.limits if polish else self._limits)
+
+        def watch(state: NewtonState, info: Info) -> bool:
+            fits.objective.approximate = not complete or (not polish and info.iterations > 0)
+            if near.known and not fits.objective.is_sampled:
+                near.look(state.theta, -self.n_samples * (state.loss + penalty.value(state.theta)))
+            return near.found is not None
+
+        limits = fits.limits if polish else self._limits
+        state, info = solve(solver, objective, (state, info), limits, watch)
         self.evaluations += info.evaluations
+        if near.found is not None:
+            return near.found
         if fits.objective.is_sampled:
-            return self.value_of(state.theta, on_support=support is not None)
+            return self.value_of(state.theta, on_support=isinstance(penalty, OnSupport))
         loss = state.loss + penalty.value(state.theta)
         if isinstance(objective, _HeldObjective):
             loss -= objective.spring(state.theta)[0]
         return Visited(state.theta, -self.n_samples * loss, 0.0)
 
     def _fit_on_support(
-        self, start: NDArray[np.float64], objective: WithRidge, penalty: Penalty
+        self, start: NDArray[np.float64], objective: WithRidge, penalty: Penalty, near: _Near
     ) -> Visited | None:
         """Return the optimum on a support, to about 0.02 nats, with the prior and any spring."""
         free = np.isfinite(penalty.weights(len(start)))
@@ -302,21 +369,21 @@ class HeldFits:
         spring = objective if isinstance(objective, _HeldObjective) else None
 
         def loss(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            trial = theta.copy()
-            trial.ravel()[places] = x
-            value, gradient = self.fits.objective.evaluate(trial)
+            value, gradient = self.fits.objective.evaluate(_with(theta, places, x))
             return self.n_samples * value, self.n_samples * gradient.ravel()[places]
 
-        known = _PriorAndSpring(theta, places, spring, self.n_samples)
-        found = self._newton.minimise(
-            loss, known, places, theta.ravel()[places], tol=_LEAST_GAIN, steepest=_STEEPEST,
-            max_iter=_HELD_ITERATIONS,
-        )  # fmt: skip
+        def arrived(x: NDArray[np.float64], value: float) -> bool:
+            return near.look(_with(theta, places, x), -value)
+
+        prior = _PriorAndSpring(theta, places, spring, self.n_samples)
+        ends = Ends(_LEAST_GAIN, _STEEPEST, _HELD_ITERATIONS, arrived if near.known else None)
+        found = self._newton.minimise(loss, prior, places, theta.ravel()[places], ends)
         if found is None:
             return None
         self.evaluations += found.evaluations
-        end = theta.copy()
-        end.ravel()[places] = found.x
+        if near.found is not None:
+            return near.found
+        end = _with(theta, places, found.x)
         value = found.value
         if spring is not None:
             value -= self.n_samples * spring.spring(end)[0]
