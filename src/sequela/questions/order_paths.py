@@ -30,7 +30,7 @@ __all__ = ["PairPaths", "Point", "range_of"]
 # The log-odds between two points of a path. The first step is _STEP. Later steps aim at the end of
 # the range, and are between _SHORTEST and _LONGEST.
 _STEP = 1.25
-_SHORTEST, _LONGEST = 0.5, 2.5
+_SHORTEST, _LONGEST = 0.5, 1.75
 # The aim is slightly beyond the end of the range, so that the end is between two points.
 _BEYOND = 1.05
 _MOST_STEPS = 5

@@ -23,7 +23,7 @@ from sequela.learning.solvers.loop import begin, solve
 from sequela.learning.solvers.proximal_newton import ProximalNewton
 from sequela.likelihood.parameters import Parameters
 from sequela.model import Model
-from sequela.questions.dependence import ancestors, restricted
+from sequela.questions.dependence import ancestors, arrivals_on_lattice
 from sequela.questions.order import order_matrix
 from sequela.questions.theory import two_item_family_of
 from sequela.support.errors import InputError
@@ -52,14 +52,18 @@ _HELD_SHARE = 0.2
 _TIGHTEST, _LOOSEST = 2e-4, 2e-3
 _HELD_ITERATIONS = 60
 # Fits on a support end when one more step would gain at most _LEAST_GAIN nats, and no entry of the
-# gradient is larger than _STEEPEST nats per unit.
+# gradient is larger than _STEEPEST nats per unit. Fits with a held order begin near the end of
+# another fit. They do not need to follow a flat valley, so they may end at a steeper gradient.
 _LEAST_GAIN = 0.02
 _STEEPEST = 0.15
+_STEEPEST_HELD = 0.25
 # If more entries are free, computing a dense Hessian takes longer than the likelihood.
 _MOST_FREE = 1000
 # A fit ends early if it comes this close to a known optimum: in every entry of theta, and in nats.
 # It must not be better than this optimum by more than _NO_BETTER nats.
 _NEAR_ENTRIES, _NEAR_NATS, _NO_BETTER = 0.2, 0.3, 1e-3
+# Orders are computed directly on lattices of at most this many items.
+_SMALL_LATTICE = 13
 # If the start had larger entries, numbers could become too large for a double.
 _LARGEST_START = 8.0
 # `move_order` moves a pair at most to these log-odds. With much larger log-odds, one order would be
@@ -376,7 +380,8 @@ class HeldFits:
             return near.look(_with(theta, places, x), -value)
 
         prior = _PriorAndSpring(theta, places, spring, self.n_samples)
-        ends = Ends(_LEAST_GAIN, _STEEPEST, _HELD_ITERATIONS, arrived if near.known else None)
+        steepest = _STEEPEST if spring is None else _STEEPEST_HELD
+        ends = Ends(_LEAST_GAIN, steepest, _HELD_ITERATIONS, arrived if near.known else None)
         found = self._newton.minimise(loss, prior, places, theta.ravel()[places], ends)
         if found is None:
             return None
@@ -391,21 +396,35 @@ class HeldFits:
 
     def value_of(self, theta: NDArray[np.float64], *, on_support: bool = False) -> Visited:
         """Return theta and its value, which includes the penalty or, on a support, the prior."""
-        log_likelihood, error = self.fits.log_likelihood(theta)
+        fits = self.fits
+        fits.objective.prepare((theta != 0.0) | np.eye(len(theta), dtype=bool))
+        if fits.objective.is_sampled:
+            log_likelihood, error = fits.log_likelihood(theta)
+        else:
+            log_likelihood = -self.n_samples * fits.objective.evaluate(theta)[0]
+            error = 0.0
         self.evaluations += 1
         if on_support:
             off = theta - np.diag(np.diagonal(theta))
             cost = 0.5 * float(np.sum(off * off)) / PRIOR_SD**2
         else:
-            cost = self.n_samples * with_fixed(self.penalty, self.fits.fixed).value(theta)
+            cost = self.n_samples * with_fixed(self.penalty, fits.fixed).value(theta)
         return Visited(theta, log_likelihood - cost, error)
 
     def probability(self, theta: NDArray[np.float64], pair: Pair) -> float:
         """Return P(i before j) in a model; NaN if i and j are never observed together."""
         items = self.fits.data.items
-        model = Model(theta, items, observation=self.fits.observation)
         # Leave out items that do not act on the pair, because simulations are faster without them.
-        model = restricted(model, ancestors(theta, np.array(pair)))
+        members = ancestors(theta, np.array(pair))
+        part = theta[np.ix_(members, members)]
+        if members.size <= _SMALL_LATTICE and self.fits.observation.constant_rate is not None:
+            # The tables of `order_matrix` would take longer than the lattice itself.
+            before = arrivals_on_lattice(part, self.stop_rate)[1]
+            i, j = np.searchsorted(members, pair)
+            both = float(before[i, j] + before[j, i])
+            return float(before[i, j]) / both if both > 0.0 else float("nan")
+        labels = [items[place] for place in members]
+        model = Model(part, labels, observation=self.fits.observation)
         orders = order_matrix(model, [items[pair[0]], items[pair[1]]], settings=self.settings)
         return float(orders.probability.to_numpy()[0, 1])
 
