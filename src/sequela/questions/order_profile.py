@@ -9,7 +9,7 @@ ordinary model, which has its own P(i before j).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sequela.settings import Settings
 
     Pair = tuple[int, int]
+    Memory = tuple[NDArray[np.float64], ...]
 
 __all__ = ["HeldFits", "Hold", "Visited", "move_order", "order_log_odds"]
 
@@ -56,7 +57,7 @@ _HELD_ITERATIONS = 60
 # another fit. They do not need to follow a flat valley, so they may end at a steeper gradient.
 _LEAST_GAIN = 0.02
 _STEEPEST = 0.15
-_STEEPEST_HELD = 0.25
+_STEEPEST_HELD = 0.4
 # If more entries are free, computing a dense Hessian takes longer than the likelihood.
 _MOST_FREE = 1000
 # A fit ends early if it comes this close to a known optimum: in every entry of theta, and in nats.
@@ -277,6 +278,7 @@ class HeldFits:
         self._limits = Limits(tol=tol, max_iter=_HELD_ITERATIONS)
         nothing = np.zeros((fits.objective.n, fits.objective.n))
         self.stop_rate = Parameters(nothing, fits.observation).stop_rate
+        self._memory: tuple[Memory, Memory] = ((), ())
         # The unit of an entry is the fourth root of its variance per sample.
         self._newton = CarriedNewton(self.n_samples * fits.unit**-4.0)
 
@@ -341,6 +343,11 @@ class HeldFits:
         state, info = begin(solver, objective, start)
         if not np.isfinite(state.loss):
             return None
+        # All fits without a held order have the same log-likelihood, so each begins with the
+        # quasi-Newton memory of the previous one.
+        shares_memory = not (isinstance(objective, _HeldObjective) or fits.objective.is_sampled)
+        if shares_memory:
+            state = replace(state, steps=self._memory[0], changes=self._memory[1])
 
         def watch(state: NewtonState, info: Info) -> bool:
             fits.objective.approximate = not complete or (not polish and info.iterations > 0)
@@ -351,6 +358,8 @@ class HeldFits:
         limits = fits.limits if polish else self._limits
         state, info = solve(solver, objective, (state, info), limits, watch)
         self.evaluations += info.evaluations
+        if shares_memory:
+            self._memory = state.steps, state.changes
         if near.found is not None:
             return near.found
         if fits.objective.is_sampled:
