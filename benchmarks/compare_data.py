@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SAMPLES = 500
-LARGEST_SET = 16  # the orders of larger sets may be sampled, which does not always take as long
+LARGEST_SET = 16  # the orders of larger sets may be sampled, and the time of sampling varies
 
 
 def known_theta(n: int, mean_size: float, rng: np.random.Generator) -> np.ndarray:

@@ -122,7 +122,7 @@ def log_loss(p, actual, together):
 
 
 def ratio(numerator, denominator, groups):
-    """Return a ratio of sums, and its standard error over groups."""
+    """Return a ratio of sums, and its standard error from the differences between groups."""
     value = numerator.sum() / denominator.sum()
     sums = np.bincount(groups, numerator - value * denominator)
     return float(value), float(np.sqrt((sums**2).sum()) / denominator.sum())

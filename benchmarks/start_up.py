@@ -132,7 +132,7 @@ def lines(found: Mapping[str, Sequence[tuple[float, float]]]) -> list[str]:
 
 
 def find_mhn(*, wanted: bool) -> Path | None:
-    """Return the Python of the environment of mhn, which is created if necessary."""
+    """Return the Python interpreter of the environment of mhn. Create the environment if needed."""
     if not wanted:
         return None
     with tempfile.TemporaryDirectory() as folder:

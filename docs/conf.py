@@ -58,7 +58,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
-# scikit-learn adds these methods to a class. Their text links to the manual of scikit-learn.
+# scikit-learn adds these methods to every estimator. They are left out, because their docstrings
+# contain references that only the manual of scikit-learn can resolve.
 autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request"}
 
 # Names that `sphinx-build -n` must not report as missing: types in signatures belong to other

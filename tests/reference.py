@@ -163,8 +163,8 @@ def log_p_sequence(theta: np.ndarray, sigma: Sequence[int], stop_rate: float = 1
 def log_p_sequence_given_time(theta: np.ndarray, sigma: Sequence[int], t: float) -> float:
     """Return log p(sigma | t) (section 4.2) by the exponential of a bidiagonal generator.
 
-    The generator belongs to a chain whose states are the prefixes of sigma. From any other state,
-    the process cannot come back to a prefix.
+    The generator belongs to a chain whose states are the prefixes of sigma. All other states are
+    left out, because the process cannot come back from them to a prefix.
     """
     k = len(sigma)
     Q = np.zeros((k + 1, k + 1))
@@ -225,7 +225,10 @@ def _mp_hypoexponential_cdf(y: float, rates: Sequence[Any]) -> Any:
 def _add_gradient_of_log_rate(
     gradient: np.ndarray, R: Iterable[int], j: int, weight: float
 ) -> None:
-    """Add `weight` times the gradient of log q(R -> R + j): 1 at theta_jj and theta_ij, i in R."""
+    """Add `weight` times the gradient of log q(R -> R + j), with respect to theta.
+
+    This gradient is 1 at theta_jj and at theta_ij for each i in R, and 0 elsewhere.
+    """
     gradient[j, j] += weight
     for i in R:
         gradient[i, j] += weight
@@ -353,10 +356,11 @@ def mp_gradient_set(
     """Return the gradient of log p(S) as a sum over subsets instead of orders, in mpmath.
 
     The gradient of log p(sigma) has one term for each step R -> R + c of sigma (the gradient of
-    log q), and one for each state R that sigma visits (minus the gradient of log D). In the mean
-    over p(sigma | S), above eq. (7), each term is weighted with the posterior probability of its
-    step or visit. The probability of a visit to R is F(R) B(R) / F(S), where F(R) is a sum over all
-    orders from the empty set to R, and B(R) a sum over all orders from R to S.
+    log q), and one for each state R that sigma visits (minus the gradient of log D). The formula
+    above eq. (7) takes the mean over p(sigma | S). In this mean, each term is weighted with the
+    posterior probability of its step or visit. The probability of a visit to R is
+    F(R) B(R) / F(S), where F(R) is a sum over all orders from the empty set to R, and B(R) a sum
+    over all orders from R to S.
     """
     S = frozenset(S)
     n = len(theta)
@@ -378,10 +382,10 @@ def mp_gradient_set(
 
 
 def _separated(rates: Sequence[Any]) -> list[Any]:
-    """Make equal rates distinct by relative changes of 1e-60, which no float can show.
+    """Make equal rates distinct by relative changes of about 1e-60.
 
     The closed forms are not defined if two rates are equal. The probabilities are continuous
-    functions of the rates, so they hardly change.
+    functions of the rates, so they change much less than the precision of a float.
     """
     return [r * (1 + mp.mpf(10) ** -60 * position) for position, r in enumerate(rates)]
 
@@ -438,9 +442,9 @@ def mp_log_p_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> fl
 def mp_gradient_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) -> np.ndarray:
     """Return the gradient of log p(S | t) by central differences in mpmath.
 
-    The step is so small that no exit rate, multiplied by t, changes by more than 1e-25. If the
-    change were more than 1, the gradient could be wrong: if two states have nearly equal exit
-    rates, the change could decide which of them dominates.
+    The step is so small that no exit rate, multiplied by t, changes by more than 1e-25. A change of
+    more than 1 could decide which of two states with nearly equal exit rates dominates p(S | t).
+    Then the gradient would be wrong.
     """
     S = frozenset(S)
     n = len(theta)
@@ -449,8 +453,8 @@ def mp_gradient_set_given_time(theta: np.ndarray, S: Iterable[int], t: float) ->
     places = max(int(mp.ceil(mp.log10(highest))), 0) if highest > 0 else 0
     digits = 50 + 2 * places
     gradient = np.zeros((n, n))
-    # Only subsets of S are visited. So if an item is not in S, its row of theta has no effect,
-    # except for the diagonal entry.
+    # A process that ends in S visits only subsets of S. So if an item is not in S, its row of theta
+    # has no effect, except for the diagonal entry.
     for i, j in itertools.product(range(n), range(n)):
         if i in S or i == j:
             with mp.workdps(digits + 100):
@@ -490,9 +494,10 @@ def log_p_set_independent(
             arrived = mp.fsum(mp.log(-mp.expm1(-w[i] * t)) for i in S)
             return u + mp.log(stop_rate) - outside * t + arrived
 
-        # The integral uses panels of half a unit of u, where the integrand is above exp(-80) times
-        # its maximum. At times far below all mean waiting times, the integrand decreases like
-        # exp(u) or faster, so 100 units of u are enough.
+        # The integral uses panels of half a unit of u. It covers all u at which the integrand is
+        # above exp(-80) times its maximum. If u falls below the logarithm of all mean waiting
+        # times, the integrand decreases like exp(u) or faster. So it is enough to begin 100 units
+        # of u below them.
         last = math.log(10 * (len(S) + 100) / stop_rate)
         first = -float(mp.log(outside + mp.fsum(w[i] for i in S))) - 100
         grid = np.linspace(first, last, 2 * math.ceil(last - first) + 1)
@@ -704,7 +709,11 @@ def log_q_informed(
 def random_theta(
     rng: np.random.Generator, n: int, scale: float = 1.0, sparsity: float = 0.0
 ) -> np.ndarray:
-    """Return a random theta: base rates around exp(-1), a share `sparsity` of the effects is 0."""
+    """Return a random theta with base rates around exp(-1).
+
+    `scale` is the standard deviation of the entries of theta. A share `sparsity` of the effects is
+    0.
+    """
     theta = rng.normal(0.0, scale, (n, n))
     theta[rng.random((n, n)) < sparsity] = 0.0
     np.fill_diagonal(theta, rng.normal(-1.0, scale, n))

@@ -222,7 +222,10 @@ def test_repeats_load_no_more_than_a_fit():
 
 
 def test_frames_are_recognised_once_pandas_is_there():
-    """Missing values are recognised with and without pandas; frames only if pandas is loaded."""
+    """Missing values are recognised with and without pandas.
+
+    Data frames are recognised only if pandas is loaded. Without pandas, there are none.
+    """
     script = (
         "from sequela import Dataset, InputError\n"
         "from sequela.support.frames import is_frame, is_missing, is_series\n"

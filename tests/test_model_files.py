@@ -130,7 +130,7 @@ def test_metadata_that_json_cannot_hold(tmp_path, value):
 
 
 def test_metadata_with_other_keys_or_a_circle(tmp_path):
-    with pytest.raises(InputError, match="metadata has the key 3; keys must be text"):
+    with pytest.raises(InputError, match="metadata has the key 3, which cannot be saved"):
         small({3: 1}).save(tmp_path / "m.npz")
     circle = []
     circle.append(circle)
@@ -265,7 +265,7 @@ def test_what_is_written_by_hand_is_read(tmp_path):
         ({"observation": {"kind": "exponential", "rate": "2"}}, "'2'; expected a positive finite"),
         (
             {"observation": {"kind": "exponential", "pace": 2.0}},
-            "'pace'.*parameters of an observation of kind 'exponential'",
+            "'pace'.*observation of kind 'exponential' has other parameters",
         ),
     ],
 )
@@ -306,7 +306,7 @@ def test_a_newer_format(tmp_path):
         np.savez(file, meta=np.array(json.dumps(header)))
     with pytest.raises(InputError) as caught:
         Model.load(tmp_path / "m.npz")
-    for part in ("m.npz", "format version 3", "sequela 9.9", "reads version 2", "newer sequela"):
+    for part in ("m.npz", "format version 3", "sequela 9.9", "versions up to 2", "newer sequela"):
         assert part in str(caught.value)
 
 
@@ -500,7 +500,7 @@ def test_a_label_that_utf8_cannot_hold(tmp_path):
         header, theta = json.loads(str(archive["meta"])), archive["theta"]
     header["items"][0] = "\ud800"
     np.savez(tmp_path / "m.npz", theta=theta, meta=np.array(json.dumps(header)))
-    with pytest.raises(InputError, match=r"items\[0\]' is '.ud800', expected text without lone"):
+    with pytest.raises(InputError, match=r"items\[0\]' is '.ud800', expected text .*without lone"):
         Model.load(tmp_path / "m.npz")
 
 

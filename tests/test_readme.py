@@ -71,8 +71,8 @@ def write_export(folder: Path) -> None:
     (folder / "cna.txt").write_text(head + "\n".join(rows) + "\n")
 
 
-# The fit of a document takes a minute. The test replaces its options, on the left, by those on the
-# right.
+# A fit in one of the documents takes a minute. To save time, the test replaces the options on the
+# left by those on the right.
 SMALLER = {"--most-frequent 40 --starts 3 ": "--most-frequent 12 --starts 2 "}
 
 

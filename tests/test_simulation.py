@@ -328,7 +328,8 @@ def test_an_item_without_a_rate_is_never_chosen(end):
     positive = [width + 2, width + 5, 2 * width] + ([3 * width + 1] if end else [])
     rates[positive] = [0.1, 0.2, 0.3, end][: len(positive)]
     sums = np.empty(4)
-    total = kernel.sum_blocks.py_func(rates, sums)  # Python cannot call the compiled helper
+    # Call the uncompiled function, because Python cannot call the compiled one.
+    total = kernel.sum_blocks.py_func(rates, sums)
     assert total == pytest.approx(rates.sum())
     assert kernel.choose(rates, sums, 0.0) == positive[0]
     assert kernel.choose(rates, sums, 0.15) == positive[1]
@@ -421,7 +422,7 @@ def test_the_views_tell_the_same_story(theta):
     assert orders == [tuple(items[j] for j in sigma) for _, sigma, _ in draws(drawn)]
     assert drawn.set_sizes.tolist() == [len(order) for order in orders]
     data = drawn.to_dataset()
-    # Use the public constructor, which validates its input.
+    # `from_sets` validates its input. So the data set of the draws is valid, too.
     assert data == Dataset.from_sets(orders, items=items, times=drawn.observation_times)
     assert data.frequencies.to_dict() == pytest.approx(drawn.frequencies.to_dict())
     assert list(drawn.frequencies.index) == items
@@ -469,7 +470,10 @@ def test_items_put_the_items_of_a_table_in_order(theta):
 
 
 def test_a_model_is_drawn_as_it_says(theta):
-    """Draws have the labels and the observation of the model; `items` may sort the labels anew."""
+    """Draws have the labels and the observation of the model.
+
+    The argument `items` may list the labels in another order.
+    """
     labels = ["w", "x", "y", "z"]
     model = Model(theta, labels, observation=Exponential(2.0))
     drawn = simulate(model, 500, random_state=1)

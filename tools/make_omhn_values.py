@@ -1,4 +1,6 @@
-"""Make tests/learning/omhn_values.json: values of the oMHN model of the package mhn, for tests.
+"""Make tests/learning/omhn_values.json, with values of the model oMHN of the package mhn.
+
+In this model, items have effects on the observation.
 
 The tests compare results of sequela with these values. Run this script in a separate Python
 environment that has the package mhn (1.2.3):

@@ -300,7 +300,9 @@ class Moment:
             return cls(kind, chance.uniform(0.0, length), steps[at][0])
         if kind == "while writing":
             return cls(kind, chance.uniform(0.0, 0.01), writes=chance.randint(1, most_writes))
-        # Before the first step, Python and its packages are loaded. Avoid most of this time.
+        # Before the first step, the process only loads Python and its packages. A signal in this
+        # time tests little, because there is no work to lose yet. So only a few signals are sent
+        # before the first step.
         first = steps[1][1] if len(steps) > 1 else 0.0
         return cls(kind, chance.uniform(0.8 * first, 1.05 * whole))
 
@@ -362,7 +364,8 @@ class Trial:
 
     def run(self) -> bool:
         """Stop the command `kills` times, and return whether all conditions were satisfied."""
-        first, _, _ = run_whole(self.command, self.folder("first"))  # this one compiles
+        # The first run also compiles kernels. So the seconds are those of the second run.
+        first, _, _ = run_whole(self.command, self.folder("first"))
         expected, self.steps, self.seconds = run_whole(self.command, self.folder("whole"))
         print(f"\n{self.name}: {self.seconds:.1f} s uninterrupted; steps", end=" ")
         print(", ".join(f"{step} from {begin:.1f} s" for step, begin in self.steps), flush=True)
@@ -446,8 +449,9 @@ class Trial:
         self.good = self.good and soon and not bad
         print(
             f"{self.done:>4} {signal.Signals(number).name:8} {moment.kind}, in {step}: code "
-            f"{process.returncode:>4} {'alone' if soon else 'WORKERS ALIVE'} after {waited:.1f} s, "
-            f"{'; '.join(bad) or 'files whole'}{', temporary file left' if writing else ''}",
+            f"{process.returncode:>4} {'all ended' if soon else 'STILL RUNNING'} after "
+            f"{waited:.1f} s, {'; '.join(bad) or 'files complete'}"
+            f"{', temporary file left' if writing else ''}",
             flush=True,
         )
         if process.returncode not in (0, 130, -number):

@@ -60,7 +60,10 @@ def evidence_and_range(models: list[np.ndarray], data: Dataset) -> tuple[float, 
 
 
 def one(seed: int) -> list[dict[str, object]]:
-    """Return the evidence and the range for each number of samples, for one data set."""
+    """Return the evidence and the range for one data set.
+
+    There is one row for each number of samples with a known order or time.
+    """
     drawn = simulate(THETA, SAMPLES, random_state=seed)
     data = drawn.to_dataset()
     times = data.times

@@ -49,10 +49,10 @@ def truth(seed: int) -> np.ndarray:
 def fit(data: Dataset, information: int | None = None) -> np.ndarray:
     """Learn a model and return theta.
 
-    The penalty of the log-likelihood of all samples together is proportional to the square root of
-    the information. The penalty of `SetChain` is for the mean log-likelihood, so it is divided by
-    the number of samples. `information` is the number of complete samples with the same information
-    as the data; None means that the data are complete.
+    The log-likelihood of all samples together gets a penalty that is proportional to the square
+    root of the information. `SetChain` maximises the mean log-likelihood, so this penalty is
+    divided by the number of samples. `information` is the number of complete samples with the same
+    information as the data. None means that the data are complete.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

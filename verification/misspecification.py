@@ -1,4 +1,4 @@
-"""Measure what happens if an assumption of the model is wrong: findings, chosen times, and orders.
+"""Measure what happens if an assumption of the model is wrong.
 
 Data are simulated from random models, with one wrong assumption at a time. The script learns a
 model with exponential times and checks its fit. Then it compares kinds of observation by held-out
@@ -6,20 +6,21 @@ likelihood, and learns a model with the chosen kind. It counts how many orders a
 
 - among the clear pairs, for each of the two models. A pair is clear if at least 75% of the samples
   with both items have the same order;
-- among the orders that the data can tell according to `order_ranges` ("told" in the file), and
-  among those of them that `sequela fit` reports by default ("trusted" in the file), which is only
-  the case if the check of the fit has no finding (`OrderRanges.with_fit`). An order is right if
-  more than half of the samples with both items have it. With `--observation any`, no order is
-  reported if a kind other than exponential times is chosen.
+- among the orders that the data can tell according to `order_ranges` ("told" in the file);
+- among those of these orders that `sequela fit` reports by default ("trusted" in the file). They
+  are reported only if the check of the fit has no finding (`OrderRanges.with_fit`).
+
+An order is right if more than half of the samples with both items have it. If a kind other than
+exponential times is chosen, `sequela fit --observation any` reports no order.
 
 A data set counts as "noticed" if the check of the fit has a finding, or if a kind of observation
 other than exponential times is chosen.
 
     python -m verification.misspecification 6 docs/misspecification.csv 100
 
-writes one row per data set as soon as the data set is done. At the end it prints the tables of
-docs/when_it_fits.md. The first number is the number of data sets per assumption. The last number,
-0 by default, is the first seed.
+This command writes one row per data set as soon as the data set is done. At the end it prints the
+tables of docs/when_it_fits.md. The first number is the number of data sets per assumption. The last
+number, 0 by default, is the first seed.
 """
 
 from __future__ import annotations

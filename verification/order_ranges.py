@@ -29,8 +29,9 @@ from sequela.questions import order_ranges
 RESULTS = Path(__file__).parent / "results"
 SIZES = [(5, 200), (10, 400), (20, 400), (8, 1000), (10, 200), (15, 1000), (12, 400), (20, 200)]
 EDGES = [-np.inf, 0.0, 0.5, 1.0, 2.0, 4.0, np.inf]
-# Simulated probabilities have errors of about this size, and so have the ends of ranges, which are
-# interpolated.
+# The true probabilities are simulated and the ends of the ranges are interpolated. Both have errors
+# of about this size. So a true probability outside a range counts as inside if its distance from
+# the range is at most this.
 SLACK = 0.01
 
 

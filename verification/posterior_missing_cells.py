@@ -1,15 +1,16 @@
 """How long a posterior takes if cells are missing, and whether its chains converge.
 
-Data sets have 500 samples of 8, 12 or 20 items, from four panels: a quarter of the samples are
-complete, and each of the other panels lacks 40% of the items, so that 30% of the cells are missing.
-In the case "8-latent" the samples have latent orders and histories (``largest_lattice=1``), and in
-all other cases the likelihood sums over the missing cells of small samples.
+The data sets have 500 samples of 8, 12 or 20 items. Each sample has one of four panels, drawn at
+random. One panel covers all items, and each of the others lacks 40% of the items. So 30% of the
+cells are missing. In the case "8-latent" the samples have latent orders and histories
+(``largest_lattice=1``). In all other cases the likelihood sums over the missing cells of small
+samples.
 
     python -m verification.posterior_missing_cells [CASE ...]
 
-Prints a table: the elapsed seconds with two threads, the number of draws per chain, R-hat, the
-smallest number of effective draws, and the mean width of the 90% intervals of P(a before b), over
-all pairs of items that occur together.
+The script prints a table: the elapsed seconds with two threads, the number of draws per chain,
+R-hat, the smallest number of effective draws, and the mean width of the 90% intervals of
+P(a before b). The mean is over all pairs of items that occur together.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ _DECIDED = 2.0
 def one(name: str, clocks: int, seed: int) -> tuple[float, float] | None:
     """Return the evidence and the penalised difference for the order "item 0 before item 1".
 
-    Return None if the probability of the order in the rival differs by less than 0.2.
+    Return None if the probability of the order in the rival differs by less than 0.2 from that in
+    the best model.
     """
     core = TRUE_MODELS[name]
     k = len(core)

@@ -59,8 +59,8 @@ def known_theta(n: int, clock_rate: float, interactions: int = INTERACTING) -> n
 
     Items 0, 1 and 2 are a cascade, in which each item promotes the next one. Items 3 and 4 inhibit
     each other. Item 5 promotes item 3, and is promoted by item 2. Clock items have different base
-    rates, which are smaller if there are more clock items, so that sets do not become larger with
-    n. All further interactions are between clock items.
+    rates. With more clock items, these rates are smaller, so that sets do not become larger with n.
+    These are six interactions. If `interactions` is larger, the others are between clock items.
     """
     rng = np.random.default_rng([n, interactions])
     clocks = n - INTERACTING

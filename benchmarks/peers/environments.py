@@ -116,7 +116,7 @@ def _install(places: Places, peer: Peer) -> tuple[str, str, str]:
 
 
 def _run(step: list[str]) -> str:
-    """Run a step; return the error message, or an empty text if it succeeded."""
+    """Run one command; return the error message, or an empty text if the command succeeded."""
     environment = {**os.environ, "INSTALL_MHN_NO_CUDA": "1"}
     environment.pop("PYTHONPATH", None)
     try:

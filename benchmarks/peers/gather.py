@@ -124,7 +124,7 @@ def side_by_side(fits: dict[str, Any], scores: dict[str, Any]) -> list[dict[str,
 def _same(fits: dict[str, Any], fit: dict[str, Any]) -> dict[str, Any]:
     """Return the fit of sequela to all samples if the peer used all samples, else an empty dict.
 
-    This is for peers without a learned theta.
+    The function is used for peers without a learned theta, which have no score.
     """
     found = fits.get(plans.Job(fit["case"], plans.OURS).name, {})
     return found if found.get("N") == fit["N"] else {}

@@ -77,7 +77,7 @@ class Places:
         return json.loads(path.read_text()) if path.exists() else None
 
     def all(self, kind: str) -> Iterator[dict[str, Any]]:
-        """Return all records of a kind, by name."""
+        """Yield all records of a kind, sorted by name."""
         for path in sorted(self.records.glob(f"{kind}--*.json")):
             yield json.loads(path.read_text())
 

@@ -94,7 +94,8 @@ def _wait(process: subprocess.Popen[bytes], until: float) -> tuple[float, bool]:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Stop the session of a worker, including the processes that it started."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # all processes have ended
+    # These errors mean that all processes have already ended.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
@@ -108,7 +109,7 @@ def _high_water(pid: int) -> float:
 
 
 def _what_is_left(folder: Path, code: int | None, killed: bool) -> dict[str, Any]:
-    """Return how a worker ended that wrote no result: its status, a message and its last step."""
+    """Return the status, a message and the last step of a worker that wrote no result."""
     steps = trajectory(folder)
     lines = (folder / "log.txt").read_text(errors="replace").strip().splitlines()
     if killed:

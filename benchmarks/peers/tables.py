@@ -46,7 +46,7 @@ def status(row: dict[str, Any]) -> str:
 
 
 def side_by_side(rows: list[dict[str, Any]], tool: str) -> str:
-    """Return the table of one peer and of sequela on the same samples."""
+    """Return the table that compares one peer with sequela on the same samples."""
     columns = [
         "data", "samples (left out)", "largest set", "gradient, s", "gradient of sequela, s",
         "learning, s", "learning of sequela, s", "memory, MB", "memory of sequela, MB", "objective",

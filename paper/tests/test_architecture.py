@@ -13,8 +13,8 @@ import sequela_paper
 
 SOURCE = Path(sequela_paper.__file__).parent
 FILES = sorted(SOURCE.glob("*.py"))
-# The packages of sequela that an experiment may import. The package of compiled code is not one
-# of them.
+# The packages of sequela that an experiment may import. It may not import the package of compiled
+# code (`kernels`).
 ROOMS = {
     "budget", "data", "learning", "likelihood", "model", "plots", "questions", "repeats", "report",
     "settings", "simulation", "support",

@@ -107,7 +107,10 @@ def test_m_times_variance_has_its_limit(tables):
 
 
 def test_enough_is_the_step_of_the_proof(tables):
-    """The column `enough` means that 1 - r >= exp(-w t) / 2 for all r that Lemma 2 allows."""
+    """The column `enough` means that 1 - r >= exp(-w t) / 2 for all r that Lemma 2 allows.
+
+    Here r is the share of the items that are present. The proof of Theorem 1 needs this inequality.
+    """
     for row in tables["fig5_theorem"].itertuples():
         left = math.exp(-row.w * row.t) - math.sqrt(math.log(row.m) / row.m)
         assert row.enough == (left >= math.exp(-row.w * row.t) / 2)

@@ -70,7 +70,7 @@ def test_the_rates_are_those_that_made_the_samples(truth):
     assert rates.size == 200
     assert (
         130.0 < misfit(rates) < 290.0
-    )  # a chi-square variable with 200 degrees of freedom is outside with probability < 1e-4
+    )  # a chi-square variable with 200 degrees of freedom is outside these limits with p < 1e-4
     assert misfit(rates[::-1]) > 1000.0
 
 

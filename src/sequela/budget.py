@@ -1,4 +1,4 @@
-"""The largest memory and work that an exact evaluation may need. Other sets are sampled."""
+"""The largest memory and number of operations that an exact evaluation may need."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def _bytes(memory: float | str) -> float:
 
 @dataclass(frozen=True)
 class Budget:
-    """The largest memory and work that an exact evaluation may need. Other sets are sampled.
+    """The largest memory and number of operations that an exact evaluation may need.
+
+    A set that needs more is evaluated by its components, or its orders are sampled.
 
     Parameters
     ----------
@@ -58,8 +60,8 @@ class Budget:
         core. With it, sets of 20 items are exact if at most 280 items interact.
     total_work : float
         Floating-point operations for one evaluation of the log-likelihood and its gradient, for
-        all distinct sets of a data set together. If all sets together need more, the largest sets
-        are sampled. The default, 1e12, takes about a minute on one core.
+        all distinct sets of a data set together. If they need more, the largest sets are sampled.
+        The default, 1e12, takes about a minute on one core.
 
     Examples
     --------

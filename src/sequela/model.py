@@ -195,7 +195,8 @@ class Model:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, with its labels and metadata.
 
-        The file is a NumPy archive (a zip file) without pickle, which other programs can also read.
+        The file is a NumPy archive (a zip file). It does not use pickle, so other programs can read
+        it, too.
         ``theta`` contains the parameters. ``meta`` contains a JSON text with the items, the
         observation, the metadata, and the version of the format. If the file exists, it is replaced
         only after the new file is complete.
@@ -338,8 +339,8 @@ class Model:
         """
         rest = plain_metadata(self.metadata)
         theirs = rest.pop("mhn", {})
-        # `from_mhn` stores the metadata of mhn under the key "mhn". Write them at the top level
-        # again.
+        # `from_mhn` stores the metadata that mhn wrote under the key "mhn". In a file for mhn, they
+        # must be at the top level again.
         meta = {**theirs, **rest} if isinstance(theirs, dict) else {"mhn": theirs, **rest}
         theirs_theta = self._theta.T.copy()
         effects = isinstance(self._observation, ObservationEffects)
@@ -347,7 +348,8 @@ class Model:
         if rate is None:
             raise InputError(
                 f"mhn has no observation of kind {self._observation.kind!r}; expected a model "
-                "whose observation has a constant rate. Use Model.save for this model"
+                "whose observation has a constant rate or effects of items. Use Model.save for "
+                "this model"
             )
         theirs_theta[np.diag_indices(self.n_items)] -= np.log(rate)
         extra = None
@@ -450,10 +452,10 @@ def as_model(
         # class.
         other = "" if instead is None else f"use {instead}, or "
         raise InputError(
-            "model is a posterior, which holds many models; expected a single model. Instead "
+            "model is a posterior, which consists of many models; expected a single model. Instead "
             f"{other}call this function for each of posterior.models(100) and compare the "
-            "answers. Functions that take a posterior are order_probability, order_matrix, "
-            "pseudo_times, next_items, item_frequencies and goodness_of_fit"
+            "answers. Some functions also take a posterior, for example order_probability, "
+            "order_matrix, pseudo_times, next_items, item_frequencies and goodness_of_fit"
         )
     if isinstance(model, str):
         raise InputError(

@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 FORMAT = "sequela model"
-_REMEDY = "It was not written by Model.save. Save the model again with Model.save"
+_REMEDY = "Model.save does not write such a file. Save the model again with Model.save"
 # In a table of mhn, this row contains the effects of the items on the observation rate.
 OBSERVATION_ROW = "Observation"
 VERSION = 2  # increase this number if older versions of sequela would misread new files
@@ -57,7 +57,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except OSError as error:
         raise InputError(
             f"{str(path)!r} cannot be written ({error.strerror or error}); name a file in a folder "
-            "that exists and that you may write to"
+            "that exists and in which you have permission to write"
         ) from error
 
 
@@ -75,7 +75,7 @@ def content(path: str | os.PathLike[str]) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        # Users of mhn give the name without the suffix, because mhn adds it.
+        # The functions of mhn add the suffix ".csv" to a name. So users may have left it out here.
         other = Path(f"{path}.csv")
         hint = f"did you mean {str(other)!r}?" if other.is_file() else "check the name"
         raise InputError(
@@ -109,7 +109,9 @@ def plain_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     plain = {}
     for key, value in metadata.items():
         if not isinstance(key, str):
-            raise InputError(f"metadata has the key {key!r}; keys must be text to be saved")
+            raise InputError(
+                f"metadata has the key {key!r}, which cannot be saved; expected keys that are text"
+            )
         try:
             plain[key] = json.loads(json.dumps(value, default=_plain_scalar))
         except (TypeError, ValueError, RecursionError) as error:
@@ -171,9 +173,8 @@ def _refuse_header(header: Any, name: str) -> None:
     if isinstance(header.get("version"), int) and header["version"] > VERSION:
         raise InputError(
             f"{name} has format version {header['version']} (sequela "
-            f"{header.get('sequela')} wrote it). This is sequela {__version__}, which "
-            "reads version "
-            f"{VERSION}. Install a newer sequela: pip install --upgrade sequela"
+            f"{header.get('sequela')} wrote it). This is sequela {__version__}, which reads "
+            f"versions up to {VERSION}. Install a newer sequela: pip install --upgrade sequela"
         )
 
 

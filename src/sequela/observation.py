@@ -153,9 +153,10 @@ KINDS: dict[str, type[Exponential | Gamma | HeavyTailed | ObservationEffects]] =
 
 
 def phases_of(observation: Observation) -> PhaseTables | None:
-    """Return the phases of an observation time, or None if there are none or the rate is constant.
+    """Return the phases of an observation time; None if it has none, or if the rate is constant.
 
-    Phases are exponential times. The observation time is a mixture or a sum of such times, or both.
+    Phases are exponential times. The observation time is a sum of phases, a mixture of phases, or
+    both.
 
     Examples
     --------
@@ -226,15 +227,15 @@ def read_observation(content: Any) -> Observation:
     if not isinstance(kind, str) or kind not in KINDS:
         known = ", ".join(map(repr, KINDS))
         raise InputError(
-            f"the observation is {content!r}; expected an object whose kind is one of {known}. A "
-            "newer version of sequela may have written it"
+            f"the observation is {content!r}; expected an object whose kind is one of {known}. "
+            "If a newer version of sequela wrote the file, install that version"
         )
     try:
         return KINDS[kind](**{name: value for name, value in content.items() if name != "kind"})
     except TypeError:
         raise InputError(
-            f"the observation is {content!r}; these are not the parameters of an observation of "
-            f"kind {kind!r}"
+            f"the observation is {content!r}, but an observation of kind {kind!r} has other "
+            "parameters. If a newer version of sequela wrote the file, install that version"
         ) from None
 
 

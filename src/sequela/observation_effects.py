@@ -1,4 +1,4 @@
-"""Items that increase or decrease the rate of observation (oMHN, Schill et al. 2024)."""
+"""Items that increase or decrease the rate of observation, as in oMHN (Schill et al. 2024)."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class ObservationEffects:
     If observation times are unknown, a model without these effects can give the same distribution
     of sets. To see this, divide all rates of a state by its observation rate: this changes only the
     speed of time. So theta with these effects gives the same probabilities to all sets and orders
-    as theta[i, j] - omega[i] (for i != j) without them (`absorb`). The data cannot distinguish the
-    two models. Only a penalty or other knowledge can distinguish them.
+    as theta[i, j] - omega[i] (for i != j) without them; the method `absorb` returns this theta. The
+    data cannot distinguish the two models. Only a penalty or other knowledge can distinguish them.
 
     Parameters
     ----------
@@ -92,7 +92,10 @@ class ObservationEffects:
         return absorbed
 
     def in_order(self, places: Sequence[int]) -> ObservationEffects:
-        """Return the effects in a new order; `places` are the present positions of the items."""
+        """Return the effects in a new order.
+
+        `places` lists the present position of each item, in the new order.
+        """
         return ObservationEffects([self.omega[i] for i in places])
 
     def to_json(self) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Observation times that are not exponential: gamma and heavy-tailed.
 
-Each of these times is represented by sums and mixtures of exponential times (`phases`). With them,
-the likelihood is computed on the lattice of a set; see `sequela.kernels.phases`.
+Each of these times is represented by sums and mixtures of exponential times, which are called
+phases. With phases, the likelihood can be computed on the lattice of a set; see
+`sequela.kernels.phases`.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Gamma:
 
     @property
     def rate(self) -> float:
-        """The rate at which the tail of the distribution falls: shape / mean."""
+        """The rate parameter of the gamma distribution: shape / mean."""
         return self.shape / self.mean
 
     @property
@@ -92,7 +93,11 @@ class Gamma:
         return rng.gamma(self.shape, 1.0 / self.rate, size)
 
     def phases(self) -> PhaseTables:
-        """Return the time as a mixture of exponential times plus stages of equal rate."""
+        """Return the time as a sum of exponential times.
+
+        The rate of the first time differs between samples (a mixture); all others, the stages, have
+        the same rate.
+        """
         stages = int(np.floor(self.shape))
         left = self.shape - stages
         if left == 0.0:
@@ -109,15 +114,16 @@ class Gamma:
 class HeavyTailed:
     """Observation at a heavy-tailed time: items accumulate faster in some samples than in others.
 
-    The rate of observation differs between samples and has a gamma distribution. It is relative to
-    the speed at which items accumulate in the sample. A sample with a small rate has a late time
-    and a large set. Over all samples, the time has a Lomax (Pareto) distribution. The smaller the
+    The rate of observation, relative to the speed at which items accumulate in a sample, differs
+    between samples and has a gamma distribution. A sample with a small rate has a late time and a
+    large set. Over all samples, the time has a Lomax (Pareto) distribution. The smaller the
     shape, the heavier is the tail. With a large shape, the time is nearly exponential.
 
     Parameters
     ----------
     shape : float
-        Shape of the gamma distribution of the rate. It is above 1, so that the mean time is finite.
+        Shape of the gamma distribution of the rate. It must be above 1, because otherwise the mean
+        time is infinite.
     rate : float
         Mean of the gamma distribution of the rate.
 
@@ -211,7 +217,8 @@ def _gamma_rule(shape: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]
     """Return nodes and weights of the gamma distribution with this shape and mean 1.
 
     The nodes are those of the trapezoidal rule in the logarithm v of the rate. A narrower
-    distribution needs a smaller step, so the step is proportional to its width.
+    distribution needs a smaller step. Therefore, for large shapes, the step is proportional to the
+    width of the distribution.
     """
     step = min(0.33, 0.5 / np.sqrt(shape))
     lowest = -max(37.0 / shape, 10.0 / np.sqrt(shape) + 20.0 / shape)

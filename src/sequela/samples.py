@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from sequela.data.dataset import Dataset
 from sequela.support.errors import InputError
 from sequela.support.frames import is_frame, is_series
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     from sequela.data.dataset import DataLike
     from sequela.model import Model
 
-__all__ = ["as_samples", "complete_samples"]
+__all__ = ["as_samples"]
 
 _log = logging.getLogger("sequela")
 
@@ -67,17 +65,3 @@ def as_samples(model: Model, data: DataLike, times: Iterable[object] | None = No
     if extra:
         _log.warning("%d items of the data are not in the model and were left out", extra)
     return read.select_items(model.items)
-
-
-def complete_samples(data: Dataset) -> Dataset | None:
-    """Return the samples that have no missing cells; None if every sample has missing cells.
-
-    Examples
-    --------
-    >>> complete_samples(Dataset([[1, None], [1, 0]])).samples
-    ('1',)
-    """
-    if data.missing is None:
-        return data
-    complete = np.asarray(~data.missing.any(axis=1))
-    return data.select_samples(complete) if complete.any() else None

@@ -36,20 +36,21 @@ class Sampling:
         Number of independent Markov chains per set. The standard error is computed from their
         spread.
     sweeps : int
-        If the sampler is relocation: number of sweeps per chain for one gradient. A sweep moves
-        every item once.
+        If orders are sampled by relocation (samples with unknown times): number of sweeps per chain
+        for one gradient. A sweep moves every item of the order once to a new position.
     burn_in : int
         Number of sweeps that each chain discards after every change of theta.
     block : int
         Number of items that are relocated together. In trials, 4 gave the smallest error for a
         given computing time.
     draws, draws_burn_in : int
-        If the sampler is Metropolis-Hastings: number of proposals that are used, and number of
-        proposals that are discarded before them. The paper uses 50 and 10.
+        If orders are sampled by Metropolis-Hastings (samples with known times): number of proposals
+        that are used, and number of proposals that are discarded before them. The paper uses 50 and
+        10.
     nodes : int
-        Smallest number of points of the integral that gives the log-likelihood. The integral
-        follows a path from the model without interactions to the given model. More points are used
-        for strong interactions.
+        The log-likelihood is an integral along a path, from the model without interactions to the
+        given model. `nodes` is the smallest number of points on this path. More points are used if
+        interactions are strong.
     """
 
     chains: int = 16
@@ -103,7 +104,8 @@ class Settings:
     Parameters
     ----------
     budget : Budget or None
-        The largest cost of an exact evaluation. Sets beyond this budget are sampled.
+        The largest cost of an exact evaluation. Sets beyond this budget are evaluated by their
+        components, or their orders are sampled.
     sampling : Sampling or None
         How sets beyond the budget are sampled.
     draws : int or None
@@ -146,8 +148,8 @@ class Settings:
         object.__setattr__(self, "sampling", check_sampling(self.sampling))
         check_precision(self.draws, self.target_se)
         object.__setattr__(self, "seed", materialise_seed(self.random_state))
-        # Keep the seed and not a generator, because `replace` would draw another seed from a
-        # generator.
+        # Keep the seed and not a generator. Otherwise, a copy made by `replace` would draw another
+        # seed from the generator.
         object.__setattr__(self, "random_state", self.seed)
         resolve_threads(self.n_threads)  # raises if this is not a number of threads
         if self.max_models is not None:
@@ -221,8 +223,8 @@ def read_settings(
             raise TypeError(
                 f"unexpected keyword argument {name!r}.{hint} Settings are: {', '.join(_NAMES)}"
             )
-    # As a keyword, `max_models` is refused. In a Settings object it is not refused, because the
-    # same object may be used for functions that take a posterior.
+    # The keyword `max_models` is refused if the function takes no posterior. In a Settings object,
+    # `max_models` is accepted, because the same object may be used for other functions, too.
     if not posterior and changes.get("max_models") is not None:
         raise InputError(
             "max_models is not used by this function, because it takes no posterior; leave it out"

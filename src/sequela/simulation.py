@@ -2,7 +2,7 @@
 
 Each draw starts without items, and items arrive until the observation time. This is Algorithm 1 of
 the paper with two corrections: the item that would arrive after the observation time is not added,
-and a draw ends if no item is left.
+and a draw ends when all items have arrived.
 """
 
 from __future__ import annotations
@@ -166,8 +166,8 @@ def simulate(
 ) -> Simulation:
     """Draw sequences with their arrival and observation times (Algorithm 1, corrected).
 
-    The observation time is drawn from the model's `observation`. Items that would arrive after it
-    are not part of the draw.
+    The observation time is drawn from the model's `observation`. Items that would arrive after this
+    time are not part of the draw.
 
     Parameters
     ----------
@@ -179,8 +179,8 @@ def simulate(
         Number of draws.
     items : iterable of labels, optional
         One label per item. Default: the labels of the model or DataFrame, otherwise ``"0"``,
-        ``"1"``, ... If a model or DataFrame has labels, these must be the same labels, in the order
-        that the result should have.
+        ``"1"``, ... If a model or DataFrame has labels, `items` must contain the same labels, in
+        the order that the result should have.
     random_state : int, numpy.random.Generator or None
         The seed. None means a new random seed. The seed is recorded in the result. With the same
         seed, a larger `size` gives the same draws, followed by additional draws.
@@ -268,8 +268,8 @@ def simulate(
 def _in_own_time(drawn: Simulation, omega: npt.NDArray[np.float64]) -> Simulation:
     """Convert the times of draws from `without_observation_effects` to the times of the model.
 
-    In a state with the observation rate d, all rates were divided by d. The time spent in this
-    state is therefore d times too long. So it is divided by d.
+    In a state with the observation rate d, all rates were divided by d. Therefore the time spent in
+    this state is d times too long, and this function divides it by d.
     """
     count = drawn.set_sizes
     effect = omega[drawn.sequence]

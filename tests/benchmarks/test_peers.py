@@ -102,8 +102,8 @@ def test_names_are_unique_and_cases_exist():
 def test_mhn_is_given_what_it_should_end_with():
     """mhn gets only sets of a size with which it should finish within the time limit.
 
-    In ten seconds, mhn can do its 220 evaluations of the 40 sets of 8 items, but not of the 10 sets
-    of 12 items.
+    A fit of mhn needs about 220 evaluations. In ten seconds, mhn can evaluate the 40 sets of 8
+    items so often, but not the 10 sets of 12 items.
     """
     X = np.zeros((50, 100), dtype=bool)
     X[:, :8] = True
@@ -209,7 +209,8 @@ def test_our_worker_learns_and_leaves_its_way(tmp_path, workers, monkeypatch):
     worker = workers["sequela_worker"]
     # Do not compile all kernels in advance: this test does not use the measured times.
     monkeypatch.setattr(worker, "load_kernels", lambda: None)
-    for loop in ("solve", "descend_by_gradients"):  # the worker replaces them: restore them
+    # The worker replaces these two functions. `monkeypatch` restores them after the test.
+    for loop in ("solve", "descend_by_gradients"):
         monkeypatch.setattr(fitting, loop, getattr(fitting, loop))
     X = load("sim-n8-N60").X
     job = job_of(plan.OURS)
@@ -279,7 +280,7 @@ def test_a_profile_counts_the_innermost_function_of_ours():
 
 
 def test_every_remark_is_on_a_place_that_there_is():
-    """Remarks with names like Class.method are about methods of this version or of version 0.1."""
+    """If a remark has a name like Class.method, this version or version 0.1 has this method."""
     from sequela.learning.solvers.proximal_newton import ProximalNewton
     from sequela.likelihood import Likelihood
     from sequela.likelihood.exact import ExactWork

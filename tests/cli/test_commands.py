@@ -135,8 +135,8 @@ class TestDemo:
         sets = np.array(list(itertools.product([0, 1], repeat=3)))
         found = sequela.evaluate(_independent_theta(data), sets)
         shares = np.exp(found.log_likelihoods) @ sets
-        # An item in all 4 samples counts as if it were in 3.5 of them. An item that is in no
-        # sample counts as if it were in 0.5.
+        # Base rates must be finite. So an item in all 4 samples counts as if it were in 3.5 of
+        # them, and an item in no sample counts as if it were in 0.5.
         assert shares == pytest.approx([0.875, 0.125, 0.25], rel=1e-9)
 
     def test_the_expected_order_agrees_with_the_simulated_one(self, run):
@@ -144,8 +144,8 @@ class TestDemo:
         share, count = found["expected_share"], found["samples_with_both"]
         # Allow five standard errors. The seed is fixed; about one of 2 million seeds exceeds them.
         assert abs(found["simulated_share"] - share) < 5 * (share * (1 - share) / count) ** 0.5
-        # In the demo only the items first and second interact (alpha = 4), so e^4 are the odds of
-        # their order.
+        # In the demo only the items first and second interact. The rate of "second" is 1 if "first"
+        # is present, and e^-4 otherwise. So the odds that "first" comes first are e^4.
         for seen in found["looked_at"]:
             assert seen["early_before_late"] == pytest.approx(1 / (1 + 2.718281828459045**-4))
             assert sorted(seen["simulated_order"]) == sorted(seen["items"])

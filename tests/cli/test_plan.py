@@ -55,3 +55,24 @@ def test_errors_say_what_to_do(folder, tmp_path):
     asked = arguments(folder)
     assert "no item 'C'" in run(*asked[:3], "A", "C", code=2).output
     assert "without posterior.npz" in run("plan", tmp_path, *asked[2:], code=2).output
+
+
+@pytest.mark.parametrize("method", ["reweight", "check"])
+def test_missing_cells_and_known_orders(method, tmp_path):
+    rows = 8 * ["1,1,0"] + 6 * ["1,0,NA"] + 6 * ["0,0,1"] + 4 * ["NA,1,1"] + 6 * ["0,0,0"]
+    table, orders, folder = (tmp_path / name for name in ("gaps.csv", "orders.csv", "out"))
+    lines = [f"s{k},{row}" for k, row in enumerate(rows)]
+    table.write_text("sample,A,B,C\n" + "\n".join(lines) + "\n", "utf-8")
+    orders.write_text("sample,before,after,probability\ns0,A,B,0.9\ns1,A,B,1\n", "utf-8")
+    made = run("posterior", table, "-o", folder, "--orders", orders, "--draws", 20, "--seed", 1,
+               "--threads", 1)  # fmt: skip
+    assert made.exit_code == 0, made.output
+    asked = ["plan", folder, table, "A", "B", "--samples", "0,20", "--clocks", "0,3", "--method",
+             method, "--studies", 3, "--seed", 2, "--threads", 1]  # fmt: skip
+    without = run(*asked, code=2)
+    assert "the same missing cells and known orders (--orders)" in without.output
+    report = json.loads(run(*asked, "--orders", orders, "--json").stdout)
+    assert report["samples"] == len(rows)
+    assert [(row["samples"], row["clocks"]) for row in report["table"]] == [
+        (0, 0), (20, 0), (0, 3), (20, 3)
+    ]  # fmt: skip

@@ -31,7 +31,7 @@ def run():
 
 @pytest.fixture(autouse=True)
 def _forget():
-    """Forget the packages that were found, before and after each test."""
+    """Before and after each test, forget which packages were found."""
     plugins._entry_points.cache_clear()
     yield
     plugins._entry_points.cache_clear()
@@ -39,7 +39,10 @@ def _forget():
 
 @pytest.fixture
 def install(tmp_path, monkeypatch):
-    """Return a function that installs a package, which has the code `source` and adds `name`."""
+    """Return a function that installs a package, which adds the command `name` to sequela.
+
+    `source` is the code of the package.
+    """
     monkeypatch.syspath_prepend(tmp_path)
 
     def install(name, source, value=None):

@@ -107,7 +107,8 @@ def test_a_run_that_was_killed_ends_as_if_it_had_not_been(
     with monkeypatch.context() as patch:
         if where == "chains":
             stops.before_draw(patch, 2 * 55, stops.SINGLE, killed)
-        elif where == "batch":  # after 3 draws of each chain, in the second chain's batch of 4
+        # Stop after 3 draws of each chain, while the second chain makes its next batch of 4 draws.
+        elif where == "batch":
             stops.before_draw(patch, 2 * (50 + 3) + 6, stops.GROWING, killed)
         elif where == "run.json":
             patch.setattr(posterior_run, "_run", killed)
@@ -138,7 +139,7 @@ def test_more_draws_that_were_killed_are_drawn_again(table, tmp_path, monkeypatc
     assert run("posterior", table, "-o", folder, "--continue").exit_code == 0
     assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 25)
     before = content(folder)
-    # The run was complete, as if it had been killed after its last step.
+    # The run is complete now. To continue it must change nothing.
     again = run("posterior", table, "-o", folder, "--continue")
     assert again.exit_code == 0
     said = "already has all its 25 draws per chain; to draw more, use --draws or --most-draws"

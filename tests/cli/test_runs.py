@@ -395,7 +395,10 @@ def test_import_a_table(table, tmp_path):
 
 
 def test_the_demo_does_the_whole_of_it(tmp_path, monkeypatch):
-    """Also check the example of `run_demo`, which doctests skip because its fit takes long."""
+    """Run the demo with a fit, and check the result that the docstring of `run_demo` shows.
+
+    The doctests skip this example because its fit takes long.
+    """
     made, demos = tmp_path / "demo", []
     original = sequela.report.run_demo
 
@@ -521,21 +524,20 @@ def test_orders_of_a_model_that_does_not_fit_are_not_trusted(tmp_path):
 
 @pytest.mark.parametrize("missing", ["keep", "absent"])
 def test_the_next_steps_work_with_missing_cells(missing, tmp_path, monkeypatch):
-    """Every suggested command works.
-
-    `sequela plan` needs complete samples, so it may not be suggested.
-    """
+    """Every suggested command works."""
     monkeypatch.chdir(tmp_path)
     rows = 40 * ["0,0"] + 20 * ["1,0"] + 5 * ["0,1"] + 35 * ["1,1"] + [",1"]
     (tmp_path / "gaps.csv").write_text("a,b\n" + "\n".join(rows) + "\n", "utf-8")
     done = run("fit", "gaps.csv", "-o", "fit", "--seed", 1, "--missing", missing, "--threads", 1)
     assert done.exit_code == 0, done.output
     steps = [line.strip() for line in done.output.splitlines() if line.startswith("  sequela ")]
-    assert any(step.startswith("sequela plan") for step in steps) == (missing == "absent")
-    made, sampled = (shlex.split(step)[1:] for step in steps[:2])
+    made, sampled, planned = (shlex.split(step)[1:] for step in steps)
     assert run(*made).exit_code == 0
     again = run(*sampled, "--draws", 10, "--chains", 2, "--threads", 1)
     assert again.exit_code == 0, again.output
+    plan_of = run(*planned, "--samples", 0, "--clocks", "0,2", "--studies", 4, "--threads", 1)
+    assert plan_of.exit_code == 0, plan_of.output
+    assert "With the 101 samples of DATA" in plan_of.output
 
 
 def test_the_suggested_plan_reads_labels_with_a_hyphen_and_leaves_out_columns(

@@ -64,7 +64,7 @@ def test_a_run_whose_data_cannot_be_a_file(folder, tmp_path, path):
     repeated = run("fit", "--repeat", folder, "-o", tmp_path / "again", code=2)
     assert "there is no file" in repeated.output
     shown = run("report", folder)
-    assert "the report is made without the samples" in shown.output
+    assert "the samples of the run are not used" in shown.output
 
 
 def test_an_error_of_the_file_system_names_the_file(table, tmp_path, monkeypatch):

@@ -136,7 +136,7 @@ def test_samples_with_very_many_items():
     for i in range(40):
         table[i, : 3 + i % 3] = True
     table[7, :30] = True
-    table[9, :14] = True  # many items, but fewer than 15 are not reported
+    table[9, :14] = True  # not reported, because only samples with at least 15 items are
     table[11, :50] = True
     done = finish(draft(table), Selection())
     assert [(many.sample, many.size) for many in done.summary.many_items] == [
@@ -202,7 +202,10 @@ def test_all_pairs_of_a_proposed_group_are_similar(table, similarity, at_least):
 
 
 def test_a_chain_is_cut():
-    """Each item often occurs together with its neighbour, but the first never with the last."""
+    """Each item often occurs together with its neighbours, but the first never with the last.
+
+    Therefore the six items must not be proposed as one group.
+    """
     table = np.array([[j <= i < j + 4 for j in range(6)] for i in range(10)])
     groups = propose_merges(Dataset(table), 0.5)
     assert all(len(group) <= 2 for group in groups.values())

@@ -381,7 +381,10 @@ def test_odd_labels_are_kept_as_they_are(tmp_path, kind):
 
 
 def test_a_million_columns(tmp_path):
-    """A table with a million columns is read, and a misspelled label does not take long to find."""
+    """A table with a million columns can be read.
+
+    If a label is misspelled, the search for similar labels must not take long.
+    """
     path = tmp_path / "wide.csv"
     header = "sample," + ",".join(f"g{j}" for j in range(1_000_000))
     path.write_text(header + "\ns1" + ",0" * 999_999 + ",1\n")

@@ -75,11 +75,12 @@ def l1(theta, penalty):
 
 
 def kkt_residual(theta, gradient, penalty):
-    """Return the KKT residual: the largest distance of an entry of the gradient from its optimum.
+    """Return the KKT residual of the gradient of the log-likelihood.
 
-    The optimal value is 0 for a base rate. For an interaction above 0 it is the penalty, and for an
-    interaction below 0 it is minus the penalty. For an interaction that is 0, all values from
-    -penalty to penalty are optimal.
+    This is the largest distance of an entry of the gradient from its value at an optimum. This
+    value is 0 for a base rate. For an interaction above 0 it is the penalty, and for an interaction
+    below 0 it is minus the penalty. For an interaction that is 0, it may be any value from -penalty
+    to penalty.
     """
     worst = 0.0
     for i, j in np.ndindex(theta.shape):

@@ -103,9 +103,10 @@ def test_gradients_are_sampled_as_the_paper_says(data, monkeypatch):
 
 
 def test_the_first_full_step_is_one_in_every_entry(monkeypatch, data):
-    """In the second phase, the first step changes each entry by 1 or -1.
+    """In the second phase, the first step changes each entry of theta by 1 or -1.
 
-    The sums of squares start again at 0, so each gradient is divided by its own absolute value.
+    The sums of squares start again at 0. So in the first step, each entry of the gradient is
+    divided by its own absolute value.
     """
     monkeypatch.setattr(fitting, "Likelihood", Exact)
     with quiet():
@@ -195,7 +196,10 @@ def run(gradient_at, theta, max_iter, watch=None):
 
 
 def test_it_stops_when_nothing_moves():
-    """The published program stops if no entry changed by 0.03 or more over 200 iterations."""
+    """The solver stops by the rule of the published program.
+
+    It stops if no entry of theta changed by 0.03 or more over 200 iterations.
+    """
     centre = np.array([[0.5, 1.0], [0.05, -0.3]])
     state, info, message = run(lambda theta: centre - theta, np.zeros((2, 2)), max_iter=3000)
     assert info.status is Status.SETTLED
@@ -207,7 +211,7 @@ def test_it_stops_when_nothing_moves():
 
 
 def test_it_ends_after_max_iter():
-    """The solver computes one gradient per step, and one at the start."""
+    """After 17 steps, 18 gradients were computed: one at the start, and one per step."""
     rng = np.random.default_rng(0)
     state, info, message = run(lambda _: rng.normal(size=(2, 2)), np.zeros((2, 2)), max_iter=17)
     assert not info.status.converged

@@ -11,7 +11,10 @@ from sequela.learning.bounded_descent import minimise
 
 
 def projected(x, gradient, low, high):
-    """Return, for each entry, the gradient step that the bounds allow. It is 0 at a minimum."""
+    """Return x minus the point that a gradient step from x reaches within the bounds.
+
+    All entries are 0 at a minimum.
+    """
     return x - np.clip(x - gradient, low, high)
 
 

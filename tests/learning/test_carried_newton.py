@@ -24,7 +24,7 @@ class Prior:
 
 
 def logistic(seed, size, parameters):
-    """Return a loss with strongly correlated parameters, and a list to count the calls of it."""
+    """Return a loss with strongly correlated parameters, and a list that grows with each call."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((size, parameters)) @ rng.standard_normal((parameters, parameters))
     signs = rng.choice([-1.0, 1.0], size)
@@ -75,7 +75,10 @@ def test_a_hessian_that_is_kept_saves_evaluations():
 
 
 def test_parameters_that_are_not_free_do_not_matter():
-    """Problems with different free parameters share the Hessian of the parameters in common."""
+    """The Hessian is also kept between problems that have different free parameters.
+
+    The minimiser must find the same minimum as a new minimiser without a Hessian from before.
+    """
     loss, _ = logistic(6, 200, 8)
 
     def on(places):

@@ -229,7 +229,7 @@ def test_how_often_is_in_seconds(data, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_write", lambda *a: (written.append(1), original(*a))[1])
     with quiet():
         SetChain(0.01, checkpoint=tmp_path / "a", checkpoint_every=1e9, n_starts=2).fit(data)
-    assert len(written) == 2  # one at the end of each start
+    assert len(written) == 2  # one checkpoint at the end of each start
     written.clear()
     with quiet():
         often = SetChain(0.01, checkpoint=tmp_path / "b", checkpoint_every=0.0).fit(data)

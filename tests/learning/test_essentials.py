@@ -79,7 +79,7 @@ def test_the_end_is_an_optimum(seed, n, penalty):
 
 
 def test_the_reference_gradient_agrees_that_it_is_an_optimum():
-    """This gradient is a mean over all orders of every set, and does not use the kernels."""
+    """The reference gradient is a mean over all orders of every set, without the kernels."""
     X = (np.random.default_rng(1).random((25, 3)) < 0.5).astype(int)
     learner = SetChain(penalty=0.02, tol=1e-6).fit(X)
     gradient = np.mean(

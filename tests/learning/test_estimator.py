@@ -159,7 +159,10 @@ def test_score_follows_labels_not_positions(data, learner):
 
 
 def test_score_of_lists_of_sets_follows_labels():
-    """In a list of sets, the items are numbered as they first appear, which differs by list."""
+    """In a list of sets, items are numbered in the order in which they first appear.
+
+    Two lists may number the same items differently, so `score` must match items by their labels.
+    """
     learned = SetChain(0.001).fit([{"a", "b"}, {"b"}, {"a"}, {"a", "b"}, set(), {"a"}, {"a"}])
     one = learned.score([{"a"}, {"a", "b"}, {"a"}])
     other = learned.score([{"a", "b"}, {"a"}, {"a"}])
@@ -262,7 +265,10 @@ def test_fit_leaves_the_parameters_alone(data):
 )
 @pytest.mark.parametrize("kind", [SetChain, SetChainCV])
 def test_scikit_learns_own_checks(check, kind):
-    """Run the checks that need no data. The other checks use data other than 0 and 1."""
+    """Run those checks of scikit-learn that need no data.
+
+    The remaining checks use tables of any numbers. See `test_scikit_learns_checks_on_data`.
+    """
     argument = kind if check is estimator_checks.check_parameters_default_constructible else kind()
     check(kind.__name__, kind() if argument is kind else argument)
 
@@ -292,7 +298,7 @@ EXPECTED_FAILURES = {
 
 
 def test_scikit_learns_checks_on_data():
-    """Run check_estimator on an estimator that makes sets from the numbers of the checks."""
+    """Run all checks of scikit-learn on `OnNumbers`, which makes sets from tables of numbers."""
     with quiet():
         results = estimator_checks.check_estimator(
             OnNumbers(0.05, tol=1e-2, random_state=0), on_skip=None, on_fail=None

@@ -22,7 +22,7 @@ def theta_of(seed):
 
 
 def at_times(theta, times, rng):
-    """Draw sets at given observation times, item by item: a slow version of the simulation."""
+    """Simulate a set at each of the given observation times, by a slow method."""
     values = np.zeros((len(times), len(theta)), dtype=bool)
     for row, end in zip(values, times, strict=True):
         t = 0.0
@@ -106,6 +106,61 @@ def test_missing_cells_are_missing_from_the_simulated_data_sets_too():
     assert check.samples == 300
     absent = np.nan_to_num(drawn)
     assert not check_fit(theta_of(1), absent, random_state=1).fits
+
+
+def panel_study(seed, size):
+    """Return samples of the model `theta_of(seed % 3)`, each with one of three panels of items."""
+    rng = np.random.default_rng(seed)
+    panels = np.zeros((3, N), dtype=bool)
+    panels[1, :4] = panels[2, 3:] = True
+    data = simulate(theta_of(seed % 3), size, random_state=seed).to_dataset().without_times()
+    return data.with_missing(panels[rng.integers(3, size=size)])
+
+
+def test_the_right_model_is_rarely_doubted_if_samples_have_different_panels():
+    """At the level of 5%, more than 4 rejections of 20 have a probability of 0.3%."""
+    checks = [
+        check_fit(theta_of(k % 3), panel_study(k, 80), level=0.05, random_state=k)
+        for k in range(20)
+    ]
+    assert sum(not check.fits for check in checks) <= 4
+    assert {check.samples for check in checks} == {80}
+    # The p-values of each test are not systematically small.
+    for name in ("set sizes", "empty sets", "pairs"):
+        p = np.array([check.table.set_index("name").loc[name, "p"] for check in checks])
+        assert p.mean() > 0.3
+
+
+def test_only_known_cells_are_counted():
+    data = panel_study(4, 200)
+    table = check_fit(theta_of(1), data, random_state=1).table.set_index("name")
+    assert table.loc["empty sets", "observed"] == (~data.values.any(axis=1)).sum()
+    names = [data.items.index(label) for label in table.loc["pairs", "about"].split(" and ")]
+    assert table.loc["pairs", "observed"] == data.values[:, names].all(axis=1).sum()
+    known = ~data.missing[:, names].any(axis=1)
+    p = simulate(theta_of(1), 200_000, random_state=2).to_dataset().values[:, names]
+    expected = known.sum() * p.all(axis=1).mean()
+    assert table.loc["pairs", "expected"] == pytest.approx(expected, rel=0.1)
+
+
+def test_a_sample_without_missing_cells_is_tested_like_complete_data():
+    values = simulate(theta_of(1), 300, random_state=3).to_dataset().values
+    same = Dataset(values).with_missing(np.zeros_like(values))
+    one, two = (check_fit(theta_of(2), given, random_state=4) for given in (values, same))
+    assert one == two
+
+
+def test_cells_that_are_missing_because_of_their_value_are_noticed():
+    """Item 0 is known only in samples that have it, so the cells are not missing at random."""
+    data = simulate(theta_of(0), 500, random_state=3).to_dataset().without_times()
+    missing = np.zeros(data.values.shape, dtype=bool)
+    missing[~data.values[:, 0], 0] = True
+    check = check_fit(theta_of(0), data.with_missing(missing), random_state=1)
+    assert not check.fits
+    assert "missing for a reason that has to do with their values" in check.findings[-1]
+    assert any("among their known cells" in finding for finding in check.findings)
+    complete = check_fit(np.diag(np.full(N, -4.0)), data, random_state=1)
+    assert not any("known cells" in finding for finding in complete.findings)
 
 
 def test_one_item_and_one_sample_are_enough():

@@ -57,8 +57,8 @@ def test_forecast_grows_with_starts_sets_and_items_and_falls_with_threads():
 
 
 def test_work_follows_the_way_of_each_set():
-    # One set is too large for a lattice. If items may not interact, its probability is an integral
-    # over the time. If all items may interact, its orders are sampled.
+    # One set is too large for a lattice. In a model without interactions, its probability is an
+    # integral over the time. If all items may interact, its orders are sampled.
     problem = objective(np.vstack([random_sets(5, 40, 3), np.ones((1, 40), dtype=int)]))
     found = problem.work()
     assert found.integrals > 0.0

@@ -44,7 +44,7 @@ def test_fewer_than_ten_frames_lead_to_a_gradient(options, functions, monkeypatc
         found = walks(monkeypatch, lambda: SetChain(0.005, n_threads=1, **options).fit(data))
     assert found
     assert all(walk[0] == "fit" and walk[-1] == "call" for walk in found)
-    # Gradients at the steps of the solver were seen, not only the first gradient.
+    # The calls include the gradients of the steps of the solver, not only the first gradient.
     assert functions <= {name for walk in found for name in walk}
     longest = max(found, key=len)
     assert len(longest) < FEWER_THAN, " -> ".join(longest)

@@ -78,7 +78,7 @@ def test_large_sets_agree_with_the_reference():
 
 
 def test_hundreds_of_items():
-    """Test a set of 267 of 410 items, which is as large as in the glioblastoma data."""
+    """Test a set of 267 items, which is the size of the largest set in the glioblastoma data."""
     rng = np.random.default_rng(4)
     X = (rng.random((12, 410)) < 0.03).astype(float)
     X[0] = rng.permutation(np.arange(410) < 267)
@@ -90,7 +90,7 @@ def test_hundreds_of_items():
     large = np.flatnonzero(sets[np.argmax(sets.sum(axis=1))])
     t, posterior = grid_posterior(np.isin(np.arange(len(X.T)), large) * 1.0, np.exp(fit.log_rates))
     assert posterior.sum() == pytest.approx(1.0, abs=1e-12)
-    # If the rate of observation is 1, the derivative of log p(S) by this rate is 1 - E[t].
+    # At a rate of the observation of 1, the derivative of log p(S) by this rate is 1 - E[t | S].
     step = 1e-4
     slope = (log_p(fit.log_rates, large, 1 + step) - log_p(fit.log_rates, large, 1 - step)) / step
     assert t @ posterior == pytest.approx(1.0 - slope / 2.0, abs=1e-6)
@@ -148,7 +148,7 @@ def test_gradient_of_a_set_of_eighteen_items():
 
 
 def test_gradient_of_a_set_of_sixty_items():
-    """Compare with finite differences (only the diagonal), with components, and with sampling."""
+    """Compare with components and with sampling. Compare the diagonal with finite differences."""
     rng = np.random.default_rng(9)
     n, k = 64, 60
     log_rates = rng.normal(-0.5, 1.0, n)
@@ -181,7 +181,8 @@ def test_the_grid_resolves_rates_of_all_sizes(seed, n):
     log_rates = rng.uniform(SMALLEST_LOG_RATE, LARGEST_LOG_RATE, n)
     present = rng.random(n) < 0.5
     t, posterior = grid_posterior(present * 1.0, np.exp(log_rates))
-    # The mean time is minus the derivative of log(p(S) / rate), where rate is that of observation.
+    # The mean time is minus the derivative of log(p(S) / r) by r, where r is the rate of the
+    # observation.
     items = np.nonzero(present)[0]
     h = 1e-4
     up, down = (log_p(log_rates, items, 1.0 + s * h) - np.log(1.0 + s * h) for s in (1, -1))

@@ -135,7 +135,7 @@ def test_other_solvers_stop_too():
 
 
 def test_interrupts_that_end_it_at_once():
-    """A second Ctrl-C ends a fit at once. During a cross-validation, the first Ctrl-C does."""
+    """A second Ctrl-C ends a fit at once. The first Ctrl-C ends a cross-validation at once."""
     done = run(
         """
         for when, learner in (

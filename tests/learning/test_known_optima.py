@@ -18,7 +18,7 @@ def schill():
 
 
 def check(learner, X, floor):
-    """Check by a separate evaluation that a fit is optimal, and its objective at least `floor`."""
+    """Check by a separate evaluation that a fit is optimal and its objective at least `floor`."""
     found = evaluate(learner.theta_, X, method="exact", n_threads=1)
     assert learner.converged_
     assert learner.objective_ == pytest.approx(found.value - l1(learner.theta_, PENALTY), abs=1e-9)
@@ -44,7 +44,8 @@ def test_twenty_starts_find_several_optima(schill):
         assert np.abs(ends - known).min() < 2e-5
         assert np.abs(learner.optima_["objective"] - known).min() < 2e-5
     check(learner, schill, -7.96165)
-    # The second known end is an optimum, too, and its theta is different.
+    # Starts end at two known objectives. The theta of the second one is also an optimum, and it
+    # differs from the theta of the first one.
     one, other = (
         learner.starts_[int(np.abs(ends - known).argmin())] for known in (-7.96164, -7.97394)
     )

@@ -48,7 +48,7 @@ def minimise(theta, gradient, weights, unit, pairs, free=ALL):
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(0, 5))
 @settings(max_examples=60, deadline=None)
 def test_it_minimises_the_model(seed, size, count):
-    """At the minimiser, minus the gradient of the model is in the penalty's subdifferential."""
+    """At the minimiser, minus the gradient of the model is a subgradient of the penalty."""
     _, pairs, theta, gradient, weights, unit = problem(seed, size, count)
     target, slope, farthest = minimise(theta, gradient, weights, unit, pairs)
     move = (target - theta) / unit

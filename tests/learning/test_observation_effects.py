@@ -42,7 +42,7 @@ def ours(log_theta, items=None):
 
 
 def brute_force(theta, omega):
-    """Return P(S) of all sets by a recursion in which one item at a time arrives in each state."""
+    """Return P(S) of all sets by a recursion over the states, from which one item arrives."""
     n = len(theta)
     sets = all_sets(n)
     reached = np.zeros(1 << n)
@@ -119,7 +119,10 @@ def test_files_of_mhn_come_back(tmp_path):
 
 
 def test_draws_have_the_probabilities_and_the_times_of_the_effects():
-    """Allow 5 standard errors: correct draws exceed them with a probability below 1e-5."""
+    """Test the shares of the sets, and the mean time between the first and the next event.
+
+    The limit is 5 standard errors. Correct draws exceed it with a probability below 1e-5.
+    """
     theta = np.array([[0.0, 1.0], [-1.0, -0.5]])
     omega = np.array([1.5, -1.0])
     model = Model(theta, observation=ObservationEffects(omega))

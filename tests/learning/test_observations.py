@@ -91,10 +91,10 @@ def test_effects_are_chosen_where_they_are_true_and_not_elsewhere():
 @pytest.mark.parametrize(
     ("gains", "error", "expected"),
     [
-        ((0.0, 4.9, 0.0), 1.0, 0),  # fewer than the five nats that are needed
+        ((0.0, 4.9, 0.0), 1.0, 0),  # the gain of 4.9 nats is below the five nats that are needed
         ((0.0, 5.1, 0.0), 1.0, 1),
-        ((0.0, 5.1, 0.0), 6.0, 0),  # less than the standard error
-        ((0.0, 5.1, 5.9), 1.0, 1),  # effects need six nats
+        ((0.0, 5.1, 0.0), 6.0, 0),  # the gain of 5.1 nats is below its standard error of 6
+        ((0.0, 5.1, 5.9), 1.0, 1),  # the kind "effects" (the last gain) needs six nats
         ((0.0, 5.1, 6.1), 1.0, 2),
         ((0.0, -9.0, -7.0), 1.0, 0),
     ],

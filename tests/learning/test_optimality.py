@@ -100,7 +100,7 @@ def test_every_iteration_is_an_ascent_from_the_independent_model(seed, n, penalt
     sets, counts = np.unique(X.astype(float), axis=0, return_counts=True)
     start = fit_independent(sets, counts / counts.sum())
     objective = learner.history_["objective"].to_numpy()
-    # A fit computes its start only as precisely as it needs it, so there is a small difference.
+    # A fit computes its start with less precision than this test, so there is a small difference.
     assert objective[0] == pytest.approx(start.value, abs=1e-8)
     assert (np.diff(objective) >= 0.0).all()
     assert objective[-1] == learner.objective_
@@ -190,7 +190,10 @@ def minimised(evaluate_it, theta, penalty, *, tol, max_iter=500, unit=1.0):
 @quick
 @given(st.integers(0, 2**31), st.integers(1, 6), st.floats(0.0, 1.0), st.sampled_from([1.0, 30.0]))
 def test_a_quadratic_with_a_known_end(seed, n, strength, condition):
-    """The loss is a sum over entries, so the solution is `centre` after soft thresholding."""
+    """The loss is a sum over entries of theta, so each entry has a closed solution.
+
+    The solution is `centre` after soft thresholding.
+    """
     rng = np.random.default_rng(seed)
     centre = rng.normal(0.0, 1.0, (n, n))
     curvature = rng.uniform(1.0, condition, (n, n))

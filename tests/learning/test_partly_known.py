@@ -63,7 +63,7 @@ def test_a_fit_with_drawn_cells_is_optimal_within_its_error(monkeypatch):
 
 
 def test_random_starts_converge_as_well():
-    """At a random start no interaction is zero, so the solver may change all entries at once."""
+    """At a random start no interaction is zero, so the solver may change all entries of theta."""
     data = by_panels(n=100)
     chain = SetChain(penalty=0.05, n_starts=3, tol=1e-4, random_state=1).fit(data)
     for start in chain.starts_:
@@ -80,7 +80,10 @@ def test_the_largest_penalty_is_the_smallest_without_interactions(data):
 
 
 def test_an_item_that_is_missing_everywhere_it_could_be_keeps_its_known_share():
-    """If half of the cells of an item are missing, the known cells determine its base rate."""
+    """If half of the cells of an item are missing, the other half determines its base rate.
+
+    If the missing cells counted as absent, the base rate would be much smaller.
+    """
     rng = np.random.default_rng(3)
     X = (rng.random((400, 2)) < 0.3).astype(float)
     half = X.copy()

@@ -173,7 +173,10 @@ def test_the_one_standard_error_rule(data, chosen):
 
 
 def test_held_out_likelihoods_are_of_samples_not_seen(data):
-    """If there are as many folds as samples, each fold is one sample. Compare with a loop."""
+    """Compare with a loop over the samples, each of which is left out once.
+
+    There are as many folds as samples, so each fold is one sample.
+    """
     few = data.select_samples(range(12))
     with quiet():
         loo = SetChainCV([0.2, 0.05], folds=12, random_state=9, tol=1e-4).fit(few)

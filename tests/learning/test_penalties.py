@@ -83,7 +83,10 @@ def test_value_is_that_of_the_weights(kind, case):
 @quick
 @given(case=cases())
 def test_prox_is_the_minimiser(kind, case):
-    """No point of a fine grid costs less, for each entry. The cost is a sum over entries."""
+    """Test each entry separately, because the cost is a sum over entries.
+
+    No point of a fine grid may cost less than the entry of the proximal step.
+    """
     theta, support, strength, seed = case
     steps = steps_from(seed, theta.shape)
     found = made(kind, support, strength).prox(theta, steps)
@@ -108,7 +111,8 @@ def test_prox_is_the_minimiser(kind, case):
 def test_nothing_near_the_proximal_step_costs_less(kind, case):
     """Compare the cost after the step with the cost at points nearby.
 
-    At these points, all entries, one entry, or all entries with a finite weight are different.
+    These points differ from the proximal step in all entries, in one entry, or in all entries with
+    a finite weight.
     """
     theta, support, strength, seed = case
     penalty = made(kind, support, strength)
@@ -198,7 +202,11 @@ def test_value_is_the_sum_over_interactions(strength, theta):
 
 
 def test_base_rates_cost_nothing_at_any_strength():
-    """Rounding errors of their sum must not count: a large strength would multiply them."""
+    """Without interactions, the penalty is exactly 0.
+
+    If the base rates were added and subtracted again, a large strength would multiply the rounding
+    errors.
+    """
     for seed in range(20):
         theta = np.diag(np.random.default_rng(seed).normal(size=6))
         assert OffDiagonalL1(1e9).value(theta) == 0.0

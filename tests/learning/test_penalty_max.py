@@ -27,7 +27,7 @@ def test_it_is_where_interactions_begin(seed):
 def test_it_is_the_largest_gradient(stop_rate):
     data = simulated(6, 200, 1).without_times()
     sets, counts = np.unique(data.values.astype(float), axis=0, return_counts=True)
-    # A rate of observation other than 1 only changes the unit of time: log(rate) is added to the
+    # A change of the rate of the observation changes the unit of time. So log(rate) is added to the
     # logarithms of the base rates.
     log_rates = fit_independent(sets, counts / counts.sum()).log_rates + np.log(stop_rate)
     observation = Exponential(stop_rate)
@@ -40,7 +40,10 @@ def test_it_is_the_largest_gradient(stop_rate):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_base_rates_are_optimal_at_known_times(seed):
-    """Here a solver finds them. The digits of `penalty_max` are those of the base rates."""
+    """At known times, a solver finds the base rates of the model without interactions.
+
+    They must be precise, because `penalty_max` is computed from the gradient at this model.
+    """
     rng = np.random.default_rng(seed)
     data = simulated(5, 120, seed).with_weights(rng.integers(0, 4, 120))
     objective = Objective(data, Exponential(), Settings())
@@ -57,7 +60,8 @@ def test_sets_beyond_the_budget_give_the_same():
     assert not small.exact_fits(6, 9)
     found = penalty_max(data, budget=small)
     assert found == pytest.approx(penalty_max(data), rel=1e-8)
-    assert found != penalty_max(data)  # another method was used, with other rounding errors
+    # The rounding errors differ, so a different method was used.
+    assert found != penalty_max(data)
 
 
 def test_very_large_sets():

@@ -80,8 +80,8 @@ def test_what_the_data_push_to_infinity_stays_finite():
     found = refit(model, never_together, tol=1e-6)
     assert found.converged
     assert -8.0 < found.model.theta[0, 1] < -2.0
-    # The log-likelihood has no maximum. The value is close to the supremum, where each of the three
-    # sets has the probability 1/3.
+    # The log-likelihood has no maximum, because it grows as the effects fall to minus infinity. The
+    # value is close to the limit, in which each of the three sets has the probability 1/3.
     assert found.log_likelihood == pytest.approx(120 * math.log(1 / 3), abs=2.5)
 
 

@@ -60,13 +60,14 @@ def test_the_objective_is_right_within_its_error(learned, seed):
     exact = evaluate(learner.theta_, medium(seed), method="exact", gradient=False).value
     exact -= l1(learner.theta_, PENALTY)
     assert 0.0 < learner.objective_se_ < 0.01
-    # A t variable with 7 degrees of freedom is beyond 6 or -6 about once in 2,000 times.
+    # The size of a t variable with 7 degrees of freedom is above 6 about once in 2,000 times.
     assert abs(learner.objective_ - exact) < 6.0 * learner.objective_se_
     best = SetChain(PENALTY, tol=1e-5).fit(medium(seed))
-    # The sampled objective prefers the learned theta to the best one only if its errors at the two
-    # differ by at least their distance in the exact objective. Rounding errors, which depend on the
-    # processor, can change which orders are drawn, and so this distance. In 80 fits with other
-    # seeds, it was 0.7 standard errors on average and at most 3.3.
+    # In the exact objective, the learned theta is worse than the best theta by some distance. The
+    # sampled objective prefers the learned theta only if its errors at the two thetas differ by at
+    # least this distance. Rounding errors depend on the processor and can change which orders are
+    # drawn. So they can also change the distance. In 80 fits with other seeds, it was 0.7 standard
+    # errors on average and at most 3.3.
     assert exact > best.objective_ - 6.0 * learner.objective_se_
     # These 6 standard errors are small compared with the gain by interactions.
     without = SetChain(5.0).fit(medium(seed)).objective_
@@ -74,9 +75,10 @@ def test_the_objective_is_right_within_its_error(learned, seed):
 
 
 def signs_of_needed(data, loss):
-    """Return the signs of the interactions of the exact fit without which it is worse by `loss`.
+    """Return the signs of those interactions of the exact fit that it needs.
 
-    The signs of all other interactions are 0.
+    An interaction is needed if its absolute value is above 0.5 and a fit without it has an
+    objective that is lower by more than `loss`. The signs of all other interactions are 0.
     """
     best = SetChain(PENALTY, tol=1e-5).fit(data)
     signs = np.zeros_like(best.theta_)
@@ -91,9 +93,10 @@ def signs_of_needed(data, loss):
 
 
 def test_sampled_and_exact_fits_agree_on_what_interacts(learned):
-    """Compare interactions that are needed, not those whose gain is within the Monte Carlo error.
+    """Compare only the interactions whose gain is above the Monte Carlo error.
 
-    An interaction of -1.6 in the first data set changes the objective by one standard error only.
+    In the first data set, even an interaction of -1.6 changes the objective by only one standard
+    error.
     """
     compared = 0
     for seed, learner in learned.items():
@@ -233,7 +236,7 @@ def test_a_fit_that_gives_up_components_ends_at_its_floor(monkeypatch):
     rng = np.random.default_rng(5)
     X = rng.random((60, 30)) < 0.1
     X[:, 1] |= X[:, 0]
-    X[0, :25] = True  # its lattice is beyond the budget
+    X[0, :25] = True  # the lattice of this set is beyond the budget
     exact = SetChain(0.02, random_state=1, progress=False).fit(X)
     assert exact.kkt_floor_ == 0.0
     monkeypatch.setattr(Objective, "is_slower_than_orders", lambda *_: True)

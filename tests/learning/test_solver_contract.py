@@ -257,7 +257,10 @@ def test_it_ends_where_there_is_no_ascent():
 
 
 def test_without_ascent_it_tries_again_without_its_memory():
-    """If no step is an ascent, the loop discards the quadratic model. If this fails, it ends."""
+    """If no step improves the objective, the loop discards the quadratic model and tries again.
+
+    If again no step improves it, the run ends. Each of the two searches tries 30 steps.
+    """
     honest = curved(5, 3)
     asked = []
 
@@ -306,7 +309,10 @@ def test_it_ends_when_the_watcher_says_so_and_goes_on_to_the_same_bits(after):
 
 @pytest.mark.parametrize("after", [0, 1, 150, 250])
 def test_adagrad_ends_when_the_watcher_says_so_and_goes_on_to_the_same_bits(after):
-    """The rule for stopping uses windows of 200 iterations. Stop in the first or in the second."""
+    """Interrupt and resume in the first or in the second window of 200 iterations.
+
+    The rule for stopping compares theta at the two ends of such a window.
+    """
     solver, objective = solvers(3)["adagrad"], curved(5, 3)
     limits = Limits(tol=1e-6, max_iter=300)
     start = solver.init(objective, np.zeros((3, 3))), Info(evaluations=1)
@@ -455,7 +461,10 @@ CENTRE = np.array([[0.5, 1.0], [0.05, -0.3]])
 
 
 def test_it_ends_at_the_monte_carlo_floor():
-    """The number of orders is doubled until it is 64. Then the KKT residual is below the floor."""
+    """The number of orders is doubled until it is 64. Then the run ends below its floor.
+
+    The tolerance is too small to be reached with sampling errors.
+    """
     objective, solver = Sampled(CENTRE, error=0.08), solvers(2)["newton"]
     state, info = solve(solver, objective, begin(solver, objective, np.zeros((2, 2))), LIMITS)
     assert info.status is Status.AT_MONTE_CARLO_FLOOR

@@ -75,7 +75,7 @@ def learned():
 
 
 def test_the_optimality_conditions_hold(learned):
-    """The absolute slope of an entry is the penalty, or at most the penalty if the entry is 0."""
+    """The size of the gradient of an entry is its penalty. If the entry is 0, it may be smaller."""
     values, model = learned
     assert model.metadata["converged"]
     point, weights = as_point(model), penalty_weights()
@@ -112,7 +112,7 @@ def test_proximal_gradient_steps_find_the_same_model(learned):
 
 
 def test_effects_are_recovered_from_many_samples():
-    """For six items, the L1 penalty finds the true effects. The symmetric penalty does not."""
+    """The L1 penalty finds the true effects of six items. The symmetric penalty does not."""
     omega = np.array([1.5, -1.0, 0.8, 0.0, 0.0, -1.2])
     theta = np.diag(np.linspace(-1.0, 0.5, 6))
     theta[0, 3], theta[4, 1] = 2.0, -1.5

@@ -234,7 +234,7 @@ def test_everything_that_learns_again_keeps_them():
 
 
 def test_fixed_interactions_of_large_sets(tmp_path):
-    """Large sets are evaluated by components, in which fixed interactions link their items."""
+    """Large sets are evaluated by components. Fixed interactions link items of a component."""
     theta = np.diag(np.full(24, -0.2))
     data = simulated(24, 60, 1, base=0.6, sparsity=0.98).without_times()
     assert data.set_sizes.max() > 14

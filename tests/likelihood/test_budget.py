@@ -158,7 +158,7 @@ def test_the_limit_itself_fits_and_a_little_less_does_not():
 
 
 def test_few_interactions_make_a_set_cheaper():
-    """The cost of a set depends on the number of items that it interacts with, not on n."""
+    """The cost of a set depends on how many items its items interact with, not on n."""
     n = 60
     dense = ref.random_theta(np.random.default_rng(1), n, 0.1)
     sparse = np.diag(dense.diagonal())
@@ -230,7 +230,11 @@ def test_exact_beyond_the_budget_is_refused_by_name(times):
 
 @pytest.mark.parametrize("k", [41, 60, 1100])
 def test_no_budget_is_enough_for_2_to_the_41(k):
-    """The error message does not suggest a larger budget, and computing 2^1100 does not fail."""
+    """Sets of more than 40 items with interactions are never exact.
+
+    The error message must not suggest a larger budget. 2^1100 is larger than every double, but this
+    must not cause another error.
+    """
     theta = np.full((k, k), -0.01)  # all items interact: one component
     budget = Budget(memory=1e300, work=1e300)
     with pytest.raises(BudgetError, match=rf"{k} items: .*never exact, for any budget\. Use"):
@@ -271,7 +275,7 @@ def test_a_lattice_of_20_items_stays_under_200_megabytes():
     kilobytes = int(done.stdout)
     assert (
         2**20 * 8 * 2 / 1000 < kilobytes < 200_000
-    )  # two tables of this lattice need at least the lower limit
+    )  # two tables of the lattice alone need the lower limit
 
 
 # --- Options of sampling --------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from sequela.likelihood.passage import Passage
 from sequela.questions import order_matrix, sample_arrivals, set_probability
 
 quick = settings(max_examples=30, deadline=None, derandomize=True, database=None)
-# The limit for z-scores. A normal variable is beyond it, in either direction, with a probability of
-# 7e-6.
+# The limit for the size of z-scores. The size of a standard normal variable is above it with a
+# probability of 7e-6.
 FALSE_ALARM_Z = 4.5
 
 
@@ -37,8 +37,8 @@ def assert_same(theta, items, rate=1.0):
     variance = expected.times[1] - expected.times[0] ** 2
     assert history.time_variance == pytest.approx(variance, rel=1e-9)
     np.testing.assert_allclose(history.arrival_mean, expected.arrival_mean, rtol=1e-9)
-    # The lattice gives the variance as a difference of moments. So the error of the variance is
-    # relative to the second moment.
+    # The lattice gives the variance as a difference of moments, which loses digits. So the
+    # tolerance is relative to the second moment, not to the variance.
     difference = history.arrival_variance - (expected.arrival_second - expected.arrival_mean**2)
     assert (np.abs(difference) <= 1e-9 * expected.arrival_second).all()
     np.testing.assert_allclose(history.before, expected.before, rtol=0, atol=1e-9)
@@ -183,9 +183,9 @@ def test_narrow_posteriors_are_resolved(k):
     history = ComponentHistory(Parameters(theta), np.arange(k))
     assert history.error < 1e-12
     equal = ComponentHistory(Parameters(np.diag(np.full(k, -1.0))), np.arange(k))
-    # All items are equal, so each has the same mean arrival time: the mean of the times of the k
-    # arrivals. The rate of leaving a state is the sum of the rate of the observation and the rates
-    # of all absent items.
+    # All items are equal, so each item has the same mean arrival time. This is the mean over the
+    # times of the first to the last arrival. The rate of leaving a state is the sum of the rate of
+    # the observation and the rates of all absent items.
     rates = 1.0 + np.exp(-1.0) * np.arange(k, -1, -1)
     arrivals = np.cumsum(1.0 / rates)
     np.testing.assert_allclose(equal.time_mean, arrivals[-1], rtol=1e-11)
@@ -237,7 +237,7 @@ def test_lattice_and_components_agree_where_both_fit():
 
 
 def test_an_inaccurate_history_gives_way(monkeypatch):
-    """If the estimated error of components is too large, the lattice is used instead of them."""
+    """If the estimated error of the computation by components is too large, lattices are used."""
     theta = sparse_theta(16)
     X = np.ones((1, 16), dtype=int)
     monkeypatch.setattr(ComponentHistory, "is_accurate", property(lambda _: False))

@@ -127,7 +127,8 @@ def test_gradient_is_the_same_for_all_sets_at_once_and_each_alone(monkeypatch, c
     theta = np.diag(rng.normal(-2.0, 1.0, 14)) + 1.5 * np.eye(14, k=1) * (np.arange(14) % 3 > 0)
     sets = [set(rng.choice(14, size, replace=False).tolist()) for size in (8, 10, 11)]
     expected = by_components(theta, sets)[1]
-    # If it costs less to evaluate the sets one by one than all components together, this is done.
+    # The cheaper of two ways is used: all sets at once, or the sets one by one. A made-up cost
+    # makes the first way cheaper (0) or more expensive (100).
     most = max(len(S) for S in sets)
 
     def judged(self, own, alone):
@@ -165,7 +166,10 @@ def test_special_cases(name):
 
 
 def test_a_common_child_outside_couples_its_parents():
-    """Two items that act on the same absent item are linked: the rate of that item needs both."""
+    """Two items that act on the same absent item belong to one component.
+
+    They are coupled, because the rate of the absent item depends on both.
+    """
     theta = np.diag([-1.0, -1.5, 0.5, -2.0])
     theta[0, 2] = 2.0
     theta[1, 2] = 1.5
@@ -176,7 +180,11 @@ def test_a_common_child_outside_couples_its_parents():
 
 
 def test_components_are_the_same_in_every_set():
-    """A component has the same children in all sets. A child that is present is part of it."""
+    """A component that occurs in several sets has the same children in all of them.
+
+    The children are the absent items on which its items act. A child that is present belongs to the
+    component.
+    """
     theta = np.diag(np.full(6, -1.0))
     theta[0, 1] = theta[2, 3] = theta[4, 3] = 1.0
     children = acting(theta != 0.0)

@@ -19,7 +19,10 @@ def parameters(seed, scale=1.0):
 
 
 def weighed(theta, order):
-    """Return log p of a history by definition. Each step contributes log(rate / total rate)."""
+    """Return log p of a history by definition.
+
+    Each arrival, and the observation (None), contributes log(rate / total rate).
+    """
     present, total = [], 0.0
     for item in [*order, None]:
         rates = {

@@ -170,7 +170,10 @@ def test_all_sets_together_have_the_distribution_of_the_dense_solve(n):
 
 @pytest.mark.parametrize("n", [1, 3, 6])
 def test_the_expected_gradient_at_the_truth_is_zero(n):
-    """The sum of p(S) times the gradient of log p(S), over all sets, is the gradient of 1: zero."""
+    """The sum over all sets of p(S) times the gradient of log p(S) must be zero.
+
+    It is the gradient of the sum of all p(S), which is always 1.
+    """
     theta = ref.random_theta(np.random.default_rng(n), n, 1.5)
     X = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
     total = np.zeros((n, n))
@@ -222,7 +225,8 @@ def test_exchangeable_items_have_a_closed_form(k, effect):
     expected = scipy.special.gammaln(k + 1) + ref.log_p_sequence(theta, S)
     found = evaluate_one(theta, S)
     assert found.value == pytest.approx(expected, rel=1e-13)
-    # By symmetry, sums over blocks of the gradient are the same as for one order.
+    # By symmetry, the gradient for the set and the gradient for one order have the same sum over
+    # the diagonal, and the same sum over all other entries.
     one = ref.gradient_sequence(theta, S)
     off = ~np.eye(n, dtype=bool)
     assert found.gradient[off].sum() == pytest.approx(one[off].sum(), abs=1e-11)
@@ -274,7 +278,7 @@ def test_the_full_set(k):
 
 @pytest.mark.parametrize("k", [7, 8, 9, 10])
 def test_log_kernel_is_that_of_the_dense_solve(k):
-    """Check the log kernel for up to 2^10 states, because other tests use it as a reference."""
+    """Check the log kernel with sets of up to 10 items. Other tests use it as a reference."""
     rng = np.random.default_rng(k)
     theta = ref.random_theta(rng, k + 3, 1.0, sparsity=0.2)
     S = rng.choice(k + 3, k, replace=False)
@@ -294,9 +298,9 @@ def test_log_kernel_is_that_of_the_dense_solve(k):
 def test_base_rates_around_the_shortcut_limit(outside, active, offset):
     """Test base rates near `SHORTCUT_LIMIT`, for an item inside or outside the set.
 
-    Base rates up to this limit are in one sum that is computed once for all sets; each set
-    subtracts the base rates of its columns. Larger base rates are added for each set separately. If
-    `active` is False, no other item acts on the tested item.
+    Base rates up to this limit are added up once for all sets. Each set subtracts from this sum the
+    base rates of its columns. Larger base rates are added for each set separately. If `active` is
+    False, no other item acts on the tested item.
     """
     n, S = 6, [0, 2, 3]
     theta = ref.random_theta(np.random.default_rng(4), n, 0.5)
@@ -360,8 +364,9 @@ def test_extreme_theta_in_a_large_set(k, sign):
         assert found.value == pytest.approx(exact, rel=1e-13)
 
 
-# A regression test: in the first three cases, entries of the gradient were 0 instead of -1 and -2,
-# because F * T underflowed in `lattice.gradient` before it was divided by the total.
+# A regression test: in the first three cases, entries of the gradient were 0 instead of -1 and -2.
+# The cause was that a product of two tiny numbers (F * T in `lattice.gradient`) underflowed before
+# it was divided by the total.
 @pytest.mark.parametrize(
     ("theta", "S"),
     [

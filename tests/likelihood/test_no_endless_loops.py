@@ -58,8 +58,8 @@ def answers(*expressions):
 
 
 # A regression test: `contour.transient_chain` doubled `bend` in an endless loop if the integrand
-# was NaN, because every comparison with NaN is false. The integrand was NaN if an exit rate times t
-# was above 1e16: then the variable `tilt` was lost by rounding.
+# was NaN, because every comparison with NaN is false. If an exit rate times t was above 1e16, the
+# variable `tilt` was lost when it was added to the exit rate, and the integrand became NaN.
 @pytest.mark.parametrize(
     ("log_rate", "t", "sigma"), [(30.0, 1e3, []), (30.0, 1e3, [0]), (40.0, 1.0, [0])]
 )
@@ -85,7 +85,10 @@ def test_sampled_sets_with_exit_rates_beyond_1e16():
 # A regression test: if t is below about 1e-307, (k + 1) / t is infinite, and a loop did not end.
 @pytest.mark.parametrize("t", ["1e-310", "1e20", "1e300"])
 def test_times_at_the_ends_of_the_range(t):
-    """If one of two items of rate 1 is present, log p is log(t) for small and -t for large t."""
+    """Compare with the limits of log p, if one of two items of rate 1 is present.
+
+    The limit is log(t) for small t, and -t for large t.
+    """
     one, order, full = answers(
         f"log_likelihood(np.zeros((2, 2)), [[1, 0]], times=[{t}])",
         f"sequence_log_likelihood(np.zeros((2, 2)), [[0]], times=[{t}])",

@@ -105,7 +105,10 @@ def test_rates_out_of_range_are_an_infinite_loss(entry):
 
 
 def test_one_set_out_of_range_is_enough():
-    """The rate of item 1 is out of range only in samples that have item 0."""
+    """The loss is infinite if any set reaches a rate that is out of range.
+
+    Here this is the rate of item 1, but only in samples that have item 0.
+    """
     theta = np.zeros((3, 3))
     theta[0, 1], theta[1, 1] = 400.0, 400.0
     assert np.isfinite(objective_of(table(3, [2], [])).evaluate(theta)[0])
@@ -176,9 +179,9 @@ def sampled(X, rate=1.0, **settings):
 
 @pytest.mark.parametrize("rate", [1.0, 2.0])
 def test_the_loss_is_exact_at_a_start_without_interactions(model, rate):
-    """At the theta at which orders are drawn, the loss is exact and all orders have one weight.
+    """At the theta at which orders are drawn, the loss is exact and all orders have equal weights.
 
-    Without interactions, log p(S) is computed without sampling.
+    The loss is exact because this theta has no interactions, so log p(S) needs no sampling.
     """
     start, _, X = model
     objective = sampled(X, rate)
@@ -288,7 +291,7 @@ def test_the_reported_error_of_the_gradient_is_right(model):
         error = objective.gradient_error(near)
         i, j = seed % 6, 6
         z.append(gap[i, j] / error[i, j])
-        assert (error[7, :7] == 0).all()  # item 7 is absent and acts on nothing
+        assert (error[7, :7] == 0).all()  # item 7 is absent, so its effects are not used
     scores = scipy.stats.norm.ppf(scipy.stats.t.cdf(z, 7))
     assert 2 * scipy.stats.norm.sf(abs(scores.sum()) / math.sqrt(len(z))) > FALSE_ALARM
     below = scipy.stats.chi2.cdf((scores**2).sum(), len(z))
@@ -332,7 +335,7 @@ def test_every_start_has_streams_of_its_own(model):
 
 
 def test_chains_have_streams_of_their_own(model):
-    """Chains have different draws. If they had the same, the standard error would be wrong."""
+    """Chains must have different draws. With equal draws, the standard error would be too small."""
     start, _, X = model
     objective = sampled(X)
     objective.draw(start, kept=6)
@@ -381,7 +384,7 @@ def test_items_at_time_zero_are_refused_by_name():
 
 
 def test_large_components_are_slower_than_orders_and_small_ones_are_not():
-    """If each of k items acts on the next one, the items form one component of k items."""
+    """Each of `length` items acts on the next one, so these items form one component."""
     n = 40
     objective = objective_of(table(n, [0], [1, 2], range(30)))
     slower = []

@@ -174,7 +174,10 @@ def test_items_that_matter():
 
 
 def test_items_that_nothing_missing_interacts_with_cost_nothing():
-    """40 missing items without effects are left out of the lattice, which would be too large."""
+    """40 missing items without effects are left out of the lattice.
+
+    With these items the lattice would be too large for the budget.
+    """
     n = 45
     theta = np.diag(np.full(n, -1.0))
     theta[0, 1] = 1.0

@@ -138,7 +138,11 @@ def test_all_subsets_of_few_items_fit():
 
 
 def test_sets_beyond_any_lattice_are_sampled_and_cost_nothing():
-    """A set of 1,100 items is sampled, so its work, which overflows, is not part of the total."""
+    """A set that is sampled does not count in the total work.
+
+    The work of an exact evaluation of 1,100 items is larger than every double. If it counted, the
+    total would be infinite.
+    """
     n = 1100
     X = table(n, range(1100), range(300), range(61), range(41), range(3), [0])
     small = Budget.exact_work(3, n) + Budget.exact_work(1, n)
@@ -190,7 +194,11 @@ def test_the_largest_sets_are_sampled_first():
 
 
 def test_the_total_counts_what_interacts_and_no_more():
-    """At a theta with few interactions the same sets cost less, and they are all exact."""
+    """The cost of a set grows with the number of interactions.
+
+    At a theta without interactions, all sets fit into the total work and are exact. At a theta with
+    all interactions, the same sets do not fit.
+    """
     n = 40
     X = table(n, range(8), range(4, 12), range(20, 26))
     sparse = Parameters(np.diag(np.full(n, -1.0)))
@@ -245,8 +253,8 @@ def test_sets_of_at_most_one_item_stay_exact_whatever_the_total():
 def test_a_choice_for_any_theta_is_that_for_a_dense_one(problem, share):
     _, X, budget = problem
     n = X.shape[1]
-    # No set is empty. The choice for any theta assumes that all items interact with a set, but no
-    # item interacts with an empty set.
+    # Item 0 is added to every set, so that no set is empty. The choice for any theta assumes that
+    # all items interact with a set, but no item interacts with an empty set.
     X = np.maximum(X, np.eye(1, n, dtype=int))
     total = works(plan_for(X, budget), dense(n)).sum()
     for limited in (budget, Budget(work=budget.work, total_work=max(share * total, 1.0))):

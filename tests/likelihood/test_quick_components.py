@@ -63,7 +63,10 @@ def test_it_usually_finds_an_answer_and_to_more_digits():
 
 
 def test_the_times_follow_the_posterior():
-    """If base rates are multiplied by a factor, the stored posteriors of the times are updated."""
+    """If theta changes, the stored posteriors of the observation times are updated.
+
+    Here all base rates are multiplied by the same factor.
+    """
     theta, sets, parts = problem(3)
     exact = ComponentSets(Parameters(theta), parts, sets)
     exact.solve(1)
@@ -157,7 +160,10 @@ def test_a_quick_objective_has_the_same_value_and_gradient_on_the_support():
 
 
 def test_many_sets_that_share_components_are_not_quick():
-    """Functions of time are computed once for all sets, but transforms once for each set."""
+    """If many sets share components, Laplace transforms are slower than functions of time.
+
+    Functions of time are computed once for all sets, but transforms once for each set.
+    """
     theta, sets, _ = problem(4)
     few, many = (decompose(theta != 0.0, sets[:1] * count) for count in (1, 200))
     assert quick_work(many) == pytest.approx(200 * quick_work(few))

@@ -80,7 +80,10 @@ def test_gradients_of_orders_are_added_with_their_shares(case):
 
 
 def test_weights_are_ratios_of_probabilities():
-    """The probabilities of three orders change by factors of 1, 2 and 6. Compute shares by hand."""
+    """The probabilities of three orders change by factors of 1, 2 and 6.
+
+    Compare the weights and the effective number of orders with values computed by hand.
+    """
     drawn = DrawnOrders(
         items=np.arange(2), weight=1.0, drawn=np.log([[0.1, 0.2, 0.3]]), offset=-1.0
     )
@@ -147,7 +150,8 @@ def test_chains_go_on_where_they_stand():
         drawn.states = stands[None]
         key = DrawKey(seed=1, start=0, draws=1)
         found.append(drawn.advance(sampler, key, (0, 0), kept=1)[1])
-        # One chain does not replace the stored states: this is done when all chains are done.
+        # `advance` runs one chain and must not change the stored states. They are replaced later,
+        # when all chains are done.
         np.testing.assert_array_equal(drawn.states[0], stands)
     assert not np.array_equal(*found)
 

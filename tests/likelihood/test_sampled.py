@@ -125,8 +125,8 @@ def test_gradients_are_unbiased_and_their_errors_right(method):
             entry = pairs[rng.integers(len(pairs))]
             scores.append(gap[entry] / found.gradient_se[entry])
             gaps.append(gap.ravel())
-        # Project the errors on random directions. The spread of the projections over the seeds
-        # shows how large their mean may be.
+        # Project the errors of the gradient on random directions. A t test of the projections, one
+        # per seed, checks that their mean is zero.
         along = np.array(gaps) @ rng.normal(size=(n * n, 4))
         p = scipy.stats.ttest_1samp(along, 0.0).pvalue
         assert p.min() > FALSE_ALARM, f"the gradient is biased at k = {k}"
@@ -183,7 +183,7 @@ def test_every_evaluation_has_new_draws():
     likelihood = Likelihood(table(16, S), method="relocation", random_state=1)
     found = [likelihood.evaluate(theta) for _ in range(3)]
     assert len({one.value for one in found}) == 3
-    # A new likelihood with the same seed repeats all draws.
+    # A new object with the same seed repeats all draws.
     again = Likelihood(table(16, S), method="relocation", random_state=1)
     for one in found:
         other = again.evaluate(theta)
@@ -223,7 +223,8 @@ def test_blocks_as_large_as_the_set_are_exact(k, sparsity):
     )  # fmt: skip
     np.testing.assert_allclose(found.gradient, exact.gradient, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.gradient_se, 0.0, atol=1e-13)
-    # Then the value, an integral along the path, has no sampling error, either.
+    # The value is an integral of such exact quantities along the path. So it has no sampling error,
+    # either.
     assert found.value == pytest.approx(exact.value, abs=1e-9)
     assert found.value_se < 1e-12
 
@@ -327,7 +328,10 @@ def test_sets_of_40_items_against_an_integral(effect):
 
 
 def test_errors_shrink_with_the_share_of_a_sample():
-    """If the share of the only sampled set grows from 1/2 to 2/3, so does the error."""
+    """The error of a mean is proportional to the share of the only sampled set among the samples.
+
+    If the share grows from 1/2 to 2/3, the error grows by the factor 4/3.
+    """
     theta, S = model(12, 16, 0.5)
     half = evaluate(theta, table(16, [0], S), method="relocation", random_state=5)
     more = evaluate(theta, table(16, [0], S, S), method="relocation", random_state=5)
@@ -354,8 +358,8 @@ def test_items_without_interactions_have_errors_in_proportion_to_their_rates():
         assert error[0] > 0
         np.testing.assert_allclose(time, time[0], rtol=1e-10)
         np.testing.assert_allclose(error, error[0], rtol=1e-10)
-    # If zeros are replaced by negligible effects, the kernel computes the rates of absent items in
-    # another way, but the draws are the same.
+    # If zeros are replaced by negligible effects, the kernel computes the rates of absent items by
+    # different code. The draws are the same, so the results must be the same up to rounding.
     near = np.where(theta == 0.0, 1e-200, theta)
     columns = evaluate(near, table(n, range(k)), method="relocation", random_state=1)
     np.testing.assert_allclose(columns.gradient, found.gradient, rtol=0, atol=1e-11)
@@ -379,7 +383,8 @@ def test_more_chains_are_less_error():
         ).value_se
         for chains in (16, 256)
     )  # fmt: skip
-    assert 0.12 < many / few < 0.5  # the true ratio is 1/4, but the errors are estimates
+    # With 16 times as many chains, the true ratio is 1/4, but the standard errors are estimates.
+    assert 0.12 < many / few < 0.5
 
 
 def test_a_single_chain_has_an_unknown_error():

@@ -196,9 +196,10 @@ def conditional_gradient(case, order, free):
 @pytest.mark.parametrize(("k", "block"), [(3, 2), (4, 2), (5, 2), (5, 3)])
 @pytest.mark.parametrize("sparsity", [0.0, 0.7])
 def test_every_term_is_the_expectation_given_the_chain(k, block, sparsity):
-    """A term of the sum is the mean gradient, over the places of the items of a random block.
+    """A term of the sum is a mean gradient over all places of the items of a random block.
 
-    Compare it with the enumeration for each possible block: one of them must agree.
+    The kernel does not return the block. So compare the term with an enumeration for each possible
+    block: one of them must agree.
     """
     case = dense_case(k, seed=7, sparsity=sparsity)
     rng = np.random.default_rng([k, block])
@@ -216,8 +217,10 @@ def test_every_term_is_the_expectation_given_the_chain(k, block, sparsity):
         best = min(gaps, key=gaps.get)
         assert gaps[best] < 1e-12
         seen.add(best)
-    if block < k - 1:  # if one item is outside, all blocks give the same term
-        assert len(seen) > 1  # blocks are chosen at random
+    # Blocks are chosen at random. But if only one item is not in the block, all blocks give the
+    # same term.
+    if block < k - 1:
+        assert len(seen) > 1
 
 
 @quick
@@ -289,7 +292,8 @@ def test_informed_proposals_of_two_items_are_always_accepted(case, seed):
     _, accepted = case.metropolis(
         np.arange(2), np.random.default_rng(seed), informed=True, draws=200, burn_in=5
     )
-    # A probability of 1 is sometimes computed as 1 - 1e-16, so one in 1e16 proposals is rejected.
+    # By rounding, the acceptance probability may be computed as 1 - 1e-16. A rejection for this
+    # reason is too rare to matter.
     assert accepted == 200
 
 

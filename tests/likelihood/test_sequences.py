@@ -133,7 +133,7 @@ def test_timed_gradient_against_differences_in_mpmath(model, t):
             up, sigma, t
         ) - ref.mp_log_p_sequence_given_time(down, sigma, t)
         width = up[i, j] - down[i, j]
-        # The reference function rounds its results to doubles, so the difference is not precise.
+        # The reference function rounds its results to doubles, so their difference loses digits.
         assert gradient[i, j] == pytest.approx(difference / width, rel=1e-5, abs=1e-7)
 
 
@@ -237,8 +237,8 @@ def waiting_model(steps, fast):
 
     The exit rate is fast + 1 before each arrival, and 1 after the last one. P(sequence | t) is then
     the product of the rates of the arrivals, times exp(-t) P(Gamma(steps) < fast t) / fast^steps.
-    One more item, which does not arrive, keeps the exit rate constant: its rate grows with each
-    arrival, and falls to 1 after the last one.
+    The theta has one more item, which does not arrive. Its rate keeps the exit rate constant: it
+    grows with each arrival, and falls to 1 after the last one.
     """
     n = steps + 1
     theta = np.zeros((n, n))
@@ -268,7 +268,8 @@ def test_sequences_at_known_times_have_a_closed_form(steps, late):
 
 # A regression test: `contour.transient_chain` ended the integral along a parabola where the factor
 # exp(-spread u^2) was small. But if many exit rates are far above the smallest one, another factor
-# can grow nearly as fast. The error of log p was 4e-8 for 30 steps, 3e-6 for 50 and 5e-4 for 200.
+# of the integrand can grow nearly as fast as this factor falls, so the rest of the integral was not
+# negligible. The error of log p was 4e-8 for 30 steps, 3e-6 for 50 and 5e-4 for 200.
 # Metropolis-Hastings at known times uses the same function.
 @pytest.mark.parametrize("steps", [30, 50, 100, 200, 400])
 @pytest.mark.parametrize("late", [0.9, 1.3])

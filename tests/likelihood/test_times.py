@@ -32,7 +32,7 @@ def at_time(theta, S, t):
 
 
 def assert_relative(found, expected, rtol):
-    """Compare entries. The tolerance is rtol times the size of an entry, and at least rtol."""
+    """Compare entry by entry. The tolerance is rtol times the larger of 1 and the expected size."""
     np.testing.assert_array_less(
         np.abs(found - expected), rtol * np.maximum(1.0, np.abs(expected)), strict=False
     )
@@ -147,9 +147,9 @@ def test_gradient_of_larger_sets_along_random_directions(k):
 @pytest.mark.parametrize("k", [8, 12])
 @pytest.mark.parametrize("slow", [-6.0, -2.0])
 def test_fast_arrivals_and_then_a_long_wait(k, slow):
-    """Item 0 slows all other items, so the exit rates form two clusters.
+    """Item 0 slows all other items, so there are fast exit rates and slow exit rates.
 
-    Such rates are difficult for the contour integral of the kernel.
+    Such a gap between exit rates is difficult for the contour integral of the kernel.
     """
     theta = np.zeros((k + 4, k + 4))
     np.fill_diagonal(theta, np.linspace(0.5, 1.5, k + 4))
@@ -175,7 +175,7 @@ def test_independent_items_have_a_closed_form(t):
 
 
 def test_it_integrates_to_the_marginal_likelihood():
-    """By eq. (1), p(S) is the integral of exp(-t) p(S | t) over t. Another kernel computes p(S)."""
+    """By eq. (1), p(S) is the integral of exp(-t) p(S | t). Another kernel computes p(S)."""
     theta = ref.random_theta(np.random.default_rng(3), 6, 0.8)
     S = [0, 2, 3, 5]
     nodes, weights = np.polynomial.laguerre.laggauss(60)
@@ -216,7 +216,7 @@ def test_huge_theta_is_right(model, t):
 
 
 def test_a_chain_that_lingers_where_it_should_not():
-    """Digits of differences of exit rates cancel: with doubles, the value would be 13% wrong."""
+    """Differences of nearly equal exit rates lose digits. With doubles, p would be 13% wrong."""
     theta = np.array([[25.0, 0.0, 30.0], [0.0, -20.0, -28.0], [-30.0, 4.5, 24.3]])
     for S in ([0, 1], [0, 1, 2]):
         value, gradient = at_time(theta, S, 0.5)
@@ -251,11 +251,12 @@ def test_the_careful_arithmetic_agrees_with_doubles_where_these_are_right():
 
 @pytest.mark.parametrize("t", [1e-250, 1e-100, 1e-20])
 def test_tiny_times(t):
-    """If t is small, p(S | t) is t^k times a number that does not depend on t."""
+    """If t is small, p(S | t) is nearly t^k times a number that does not depend on t."""
     theta = ref.random_theta(np.random.default_rng(2), 4, 1.0)
     for S in ([], [1], [0, 3], [0, 1, 2, 3]):
         value, gradient = at_time(theta, S, t)
-        # The times in all states are tiny, so only rates of arrivals contribute to the gradient.
+        # The chain spends a tiny time in each state, so only the rates of the items that arrive
+        # contribute to the gradient.
         near = ref.mp_log_p_set_given_time(theta, S, 1e-20)
         assert value - len(S) * math.log(t) == pytest.approx(
             near - len(S) * math.log(1e-20), abs=1e-9
@@ -273,7 +274,8 @@ def test_the_full_set_is_certain_in_the_end(t):
 
 
 # A regression test, like test_exact.test_tiny_rates_of_observation: the exit rate of the full set
-# was computed by subtraction, and was 2e-16 instead of 0. Multiplied by t = 1e9, this matters.
+# was computed by subtraction, and was 2e-16 instead of 0. Multiplied by t = 1e9, this is an error
+# of 2e-7 in log p.
 @pytest.mark.parametrize("t", [1e9, 1e12])
 def test_the_full_set_is_certain_after_a_very_long_time(t):
     theta = np.full((3, 3), -0.3)
@@ -283,7 +285,10 @@ def test_the_full_set_is_certain_after_a_very_long_time(t):
 
 @pytest.mark.parametrize("outside", [20.0, 25.0, 30.0])
 def test_huge_gradients_have_small_relative_errors(outside):
-    """An item with a rate of up to exp(30) is absent at time 1, so log p is about -rate."""
+    """The gradient is about minus the rate of an absent item, which is up to exp(30).
+
+    The item is absent at time 1, so log p contains minus its rate.
+    """
     theta = np.array([[0.0, 0.3], [0.0, outside]])
     for S in ([], [0]):
         value, gradient = at_time(theta, S, 1.0)
@@ -310,7 +315,10 @@ def test_exit_rates_beyond_1e16(outside, effect, t):
 @pytest.mark.parametrize("S", [[], [1]])
 @pytest.mark.parametrize("gradient", [False, True])
 def test_rates_times_a_time_beyond_every_double_are_refused(S, gradient):
-    """At a rate of exp(500) and a time of 1e80, log p is finite; at 1e200 no double can hold it."""
+    """With a rate of exp(500), log p is finite at the time 1e80.
+
+    At the time 1e200 it is beyond the range of doubles, so the call must be refused.
+    """
     theta = np.diag([500.0, 0.0])
     assert np.isfinite(evaluate(theta, table(2, S), times=[1e80], gradient=gradient).value)
     with pytest.raises(InputError, match=r"at time 1e\+200 cannot be computed"):

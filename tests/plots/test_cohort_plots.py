@@ -99,7 +99,7 @@ def test_positions_are_those_of_the_table():
     assert (np.diff(middle) >= 0).all()
     band = np.array([line[:, 0] for line in ax.collections[0].get_segments()])
     np.testing.assert_array_equal(band, table.loc[rows, ["time_05", "time_95"]])
-    assert plot_positions(table, show="place").get_xlabel().startswith("place")
+    assert plot_positions(table, show="place").get_xlabel().startswith("position")
     with pytest.raises(InputError, match="show is 'when'"):
         plot_positions(table, show="when")
     with pytest.raises(InputError, match="no column 'time_05'"):

@@ -111,7 +111,7 @@ def test_the_colours_are_symmetric_and_zero_is_white():
         assert light.argmax() == 5
         assert (np.diff(light[:6]) > 0).all()
         assert (np.diff(light[5:]) < 0).all()
-    # No effect is white, and even the weakest effect is clearly not white.
+    # Only an effect of zero is white. Even the weakest effect has a clearly different colour.
     assert colours(0.5) == (1.0, 1.0, 1.0, 1.0)
     assert min(colours(0.501)[:3]) < 0.9
     assert min(colours(0.499)[:3]) < 0.9

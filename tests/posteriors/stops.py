@@ -15,8 +15,9 @@ SINGLE, GROWING = 0.0, float("inf")
 def before_draw(monkeypatch, number, seconds, action):
     """Call `action` before draw `number` of this process, and write a checkpoint after each batch.
 
-    Draws of all chains are counted from 0, the warm-up included. In a batch, all draws of a chain
-    come before those of the next chain (with one thread).
+    `seconds` is the value of `_SECONDS_TOGETHER`: SINGLE or GROWING. The count starts at 0 and
+    includes the draws of all chains and of the warm-up. With one thread, a batch makes all draws of
+    a chain before it makes those of the next chain.
     """
     call, numbers = walkers.call, itertools.count()
 

@@ -161,10 +161,11 @@ def test_a_fixed_scale_gets_no_score():
 @pytest.mark.parametrize("power", [1.0, 0.4])
 @pytest.mark.parametrize("largest", [1, ALL_LATTICE])
 def test_the_error_of_the_energy_falls_with_the_third_power_of_the_step(scale, power, largest):
-    """The error has order 3 if the force is the gradient of the energy, and order 1 otherwise.
+    """The energy error of one step is of order 3 in the step only if the force is right.
 
-    The force includes the prior, lattice sets, latent orders, power and scale. Each trajectory has
-    one step. The mean of 1 - acceptance is proportional to the error.
+    The force must be the gradient of the energy, which includes the prior, lattice sets, latent
+    orders, power and scale. With any other force, the error is of order 1. Each trajectory has one
+    step. The mean of 1 - acceptance is proportional to the error.
     """
     n, stop_rate = 3, 2.0
     rng = np.random.default_rng(3)
@@ -245,7 +246,10 @@ def test_orders_of_samples_are_those_of_sample_posteriors(case):
 
 @pytest.mark.parametrize("fast", [10.0, 25.0, 39.0])
 def test_a_very_fast_item_does_not_blur_the_others(fast):
-    """After its arrival, the rate of an item is exactly 0, even if it was very large before."""
+    """After the arrival of an item, its rate must be exactly 0, even if it was very large before.
+
+    A rounding error of a very large rate could exceed the rates of the other items.
+    """
     theta = np.array([[fast, 1.0, -1.0], [0.5, -1.0, 0.7], [0.3, -0.4, -0.5]])
     X = np.array([[1, 1, 1]], dtype=bool)
     before, good = before_of(problem_of(X), theta)

@@ -1,6 +1,6 @@
 """Swaps of interactions among three items: which entries they exchange, and how they are accepted.
 
-`test_moves` checks that they keep the posterior.
+`test_moves` checks that swaps leave the posterior unchanged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,15 @@ import scipy.stats
 
 import reference as ref
 from posteriors import twins
-from sequela.kernels.effect_swap import choose_swaps, choose_triple, swap_effects, swap_two
+from sequela.kernels.column_change import fill_rates, make_rates
+from sequela.kernels.effect_swap import (
+    choose_swaps,
+    swap_effects,
+    swap_two,
+    swapped_columns,
+)
+from sequela.kernels.pair_choice import choose_third
+from sequela.kernels.prior_transform import fill_theta
 from sequela.posteriors import BaseRates, StudentT
 from sequela.support.jit import kernel
 
@@ -24,18 +32,33 @@ TRIPLE = np.array([3, 0, 2])
 
 @kernel
 def swap(state, target, pairs, rng):
-    return swap_effects(state, target, pairs, rng)
+    n = state.z.shape[0]
+    theta, slope = np.empty((n, n)), np.empty((n, n))
+    fill_theta(theta, slope, state.z, state.scale, target.prior)
+    current = make_rates(n, target)
+    fill_rates(current, theta, target)
+    return swap_effects(state, current, theta, state.z.copy(), target, pairs, rng)
+
+
+@kernel
+def exchange(entries, triple, first, second):
+    swap_two(entries, triple, first, second)
+
+
+@kernel
+def columns_of(triple, chosen):
+    return swapped_columns(triple, chosen)
 
 
 def swapped(first, second):
     """Return the two entries of a 4 x 4 matrix that a swap exchanges."""
     z = np.arange(16.0).reshape(4, 4)
     new = z.copy()
-    swap_two.py_func(new, TRIPLE, first, second)
+    exchange(new, TRIPLE, first, second)
     moved = np.argwhere(new != z)
     assert new[tuple(moved[0])] == z[tuple(moved[1])]
     assert new[tuple(moved[1])] == z[tuple(moved[0])]
-    swap_two.py_func(new, TRIPLE, first, second)
+    exchange(new, TRIPLE, first, second)
     np.testing.assert_array_equal(new, z)
     return frozenset(map(tuple, moved.tolist()))
 
@@ -44,6 +67,22 @@ def test_the_numbers_stand_for_the_six_interactions_of_three_items():
     entries = {(i, j) for i in TRIPLE for j in TRIPLE if i != j}
     found = {swapped(a, b) for a, b in combinations(range(6), 2)}
     assert found == {frozenset(two) for two in combinations(entries, 2)}
+
+
+@pytest.mark.parametrize("numbers", [(0, 1), (0, 5), (2, 3, 0, 4), (1, 1, 1, 1)])
+def test_swapped_columns_are_those_of_the_changed_entries(numbers):
+    columns = columns_of(TRIPLE, np.array(numbers)).tolist()
+    entries = np.array([(i, j) for i in TRIPLE for j in TRIPLE if i != j])
+    z = np.zeros((4, 4))
+    for k, (i, j) in enumerate(entries):
+        z[i, j] = k + 1.0
+    changed = set()
+    for first, second in zip(numbers[::2], numbers[1::2], strict=True):
+        new = z.copy()
+        exchange(new, TRIPLE, first, second)
+        changed |= set(np.argwhere(new != z)[:, 1].tolist())
+    assert len(columns) == len(set(columns))
+    assert changed <= set(columns) <= set(TRIPLE.tolist())
 
 
 def test_all_swaps_are_chosen_equally_often():
@@ -56,14 +95,21 @@ def test_all_swaps_are_chosen_equally_often():
     assert scipy.stats.chisquare(list(counts.values())).pvalue > 1e-4
 
 
-def test_items_of_pairs_that_are_listed_often_are_chosen_often():
-    pairs = np.array([[0, 1]] * 8 + [[2, 3]] * 2)
+@kernel
+def third_of(pairs, a, b, rng):
+    return choose_third(pairs, a, b, rng)
+
+
+def test_a_third_item_is_chosen_from_the_other_pairs_of_two_items():
+    pairs = np.array([[0, 1]] * 20 + [[1, 2]] * 6 + [[3, 0]] * 2 + [[4, 5]] * 8)
     rng = np.random.default_rng(1)
-    triples = np.array([choose_triple.py_func(pairs, rng) for _ in range(4000)])
-    assert {tuple(row) for row in triples[:, :2].tolist()} == {(0, 1), (2, 3)}
-    # The standard error is 0.006.
-    assert (triples[:, 0] == 0).mean() == pytest.approx(0.8, abs=0.03)
-    assert (triples[:, 2] == 3).mean() == pytest.approx(0.1, abs=0.03)
+    found = Counter(third_of(pairs, 0, 1, rng) for _ in range(4000))
+    # All 30 attempts fail with a probability of (28 / 36)^30 = 0.0005.
+    assert set(found) <= {2, 3, -1}
+    assert found[-1] < 12
+    # The standard error is 0.007.
+    assert found[2] / (found[2] + found[3]) == pytest.approx(0.75, abs=0.035)
+    assert third_of(pairs[:20], 0, 1, rng) == -1
 
 
 def log_likelihood(theta, orders):
@@ -94,12 +140,11 @@ def test_a_swap_is_accepted_with_the_ratio_of_the_likelihoods():
         else:
             np.testing.assert_array_equal(state.z, z)
             np.testing.assert_array_equal(state.values, start.values)
-    # A third of the triples have three different items, and 70% of the proposals are single swaps.
-    # Two swaps are an even permutation, so they never lead to the matrix of a single swap. A
-    # correct program fails with a probability of about 1e-5.
+    # 70% of the proposals are single swaps. Two swaps are an even permutation, so they never lead
+    # to the matrix of a single swap. A correct program fails with a probability of about 1e-5.
     for first, second in combinations(range(6), 2):
         new = z.copy()
-        swap_two.py_func(new, np.array([0, 1, 2]), first, second)
+        exchange(new, np.array([0, 1, 2]), first, second)
         after = log_likelihood(twins.read(twins.state_at(new), target)[0], orders)
-        expected = tries / 3.0 * 0.7 / 15.0 * min(1.0, np.exp(after - before))
+        expected = tries * 0.7 / 15.0 * min(1.0, np.exp(after - before))
         assert abs(reached[new.tobytes()] - expected) < 5.0 * np.sqrt(expected) + 1.0

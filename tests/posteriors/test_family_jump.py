@@ -23,7 +23,7 @@ from sequela.kernels.family_jump import (
     log_absent,
     pair_shares,
 )
-from sequela.kernels.posterior_sweep import COUNTS, jump_pairs
+from sequela.kernels.posterior_sweep import COUNTS, change_pairs
 from sequela.posteriors import BaseRates, Laplace, Normal, StudentT
 from sequela.questions import two_item_family_of
 
@@ -50,7 +50,10 @@ def test_shares_are_the_probabilities_of_all_sequences(theta):
 @quick
 @given(thetas)
 def test_the_determinant_of_the_map_is_the_product_of_the_set_probabilities(theta):
-    """det d(p1, p2, p12, logit w) / d(theta) is constant in a family: jumps need no correction."""
+    """The determinant of d(p1, p2, p12, logit w) / d(theta) is the same in the whole family.
+
+    Therefore jumps within a family need no correction for a change of volume.
+    """
 
     def numbers(theta):
         _, p1, p2, first, second = shares(theta)
@@ -89,15 +92,16 @@ def test_marginals_with_another_item_and_their_derivatives(theta, x, y):
     np.testing.assert_allclose(found[2:], wanted, rtol=1e-5, atol=1e-8)
 
 
-# These functions are not cached, because Numba would not notice changes of the functions they call.
+# These functions are not cached, because Numba would not notice changes of the functions that they
+# call.
 @numba.njit(error_model="numpy")
-def follow(theta, z, old, new, i, j, unit, prior):
-    return follow_effects(theta, z, old, new, i, j, unit, prior)
+def follow(theta, z, old, new, i, j, third, unit, prior):
+    return follow_effects(theta, z, old, new, i, j, third, unit, prior)
 
 
 @numba.njit(error_model="numpy")
 def jump(state, target, jumps, count, counts, rng):
-    jump_pairs(state, target, jumps, count, counts, rng)
+    change_pairs(state, target, jumps, count, counts, rng)
 
 
 @numba.njit(error_model="numpy")
@@ -110,9 +114,14 @@ def four(theta):
 
 
 @quick
-@given(st.integers(0, 2**32 - 1), st.sampled_from([(0, 2), (3, 1)]))
-def test_effects_that_follow_have_the_ratio_of_densities_and_volumes(seed, pair):
-    """The gain is the log Jacobian plus the change of the log prior; the way back cancels it."""
+@given(st.integers(0, 2**32 - 1), st.sampled_from([(0, 2, -1), (3, 1, -1), (3, 1, 0), (0, 2, 3)]))
+def test_effects_that_follow_have_the_ratio_of_densities_and_volumes(seed, items):
+    """The gain is the log Jacobian plus the change of the log prior.
+
+    The opposite jump has the same gain with the opposite sign. Either the effects of all other
+    items follow, or those of one item.
+    """
+    *pair, third = items
     n, unit = 4, 0.7
     prior = Laplace(scale=unit)
     rng = np.random.default_rng(seed)
@@ -123,12 +132,13 @@ def test_effects_that_follow_have_the_ratio_of_densities_and_volumes(seed, pair)
 
     def moved(theta, start, end):
         after, z = theta.copy(), np.full((n, n), np.nan)
-        found, gain = follow(after, z, four(start), four(end), *pair, unit, twins.shape_of(prior))
+        shape = twins.shape_of(prior)
+        found, gain = follow(after, z, four(start), four(end), *pair, third, unit, shape)
         assert found
         return after, z, gain
 
     after, z, gain = moved(theta, old, new)
-    others = np.array([k for k in range(n) if k not in pair])
+    others = np.array([k for k in range(n) if k not in pair and third in (-1, k)])
     places = [(k, target) for k in others for target in pair]
     rows, columns = np.transpose(places)
     for k in others:
@@ -243,7 +253,10 @@ def test_a_jump_of_the_only_two_items_keeps_the_likelihood():
 
 
 def test_a_share_at_the_end_of_its_range_is_not_left():
-    """No jump is made if one order has a share below 1e-12; rare items with two orders do jump."""
+    """No jump is made if one of the two orders has a share below 1e-12.
+
+    Jumps are made if the items are rare, but both of their orders have a larger share.
+    """
     target, _ = twins.target_of([], WIDE, 2)
     beyond = np.array([[-1.0, 0.0], [-40.0, 1.0]])
     assert 0.0 < shares(beyond)[4] / shares(beyond)[3] < 1e-12
@@ -261,7 +274,11 @@ def guide(logit, level, p0, p1, p2, both, unit, shift, prior):
 
 
 def guided_from(theta, start, level, prior):
-    """The logit that `guide_share` draws for a pair from the logit `start`, and the log-ratio."""
+    """Return what `guide_share` returns for a pair whose present logit is `start`.
+
+    This is the drawn logit, and the log-ratio of the densities of the reverse and this proposal.
+    `level` is the uniform random number of the draw.
+    """
     p0, p1, p2, first, second = shares(theta)
     arguments = (p0, p1, p2, first + second, prior.scale, 0.0, twins.shape_of(prior))
     possible, end, ratio = guide(start, level, *arguments)
@@ -270,7 +287,7 @@ def guided_from(theta, start, level, prior):
 
 
 def density_by_levels(theta, start, end, prior):
-    """The density of drawing `end` from `start`: the derivative of the level by the logit."""
+    """Return the density of the proposal `end` from `start`: the derivative of level by logit."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = 0.5 * (low + high)
@@ -329,7 +346,7 @@ def test_jumps_of_several_pairs_lead_back_in_the_opposite_sequence():
     theta = ref.random_theta(rng, n)
     target, _ = twins.target_of([], WIDE, n)
     pairs = [(0, 1), (1, 2), (0, 2)]
-    ways = [JumpWay(True, 0.3, False, follow) for follow in (True, False, True)]
+    ways = [JumpWay(True, 0.3, False, *follow) for follow in ((True, -1), (False, -1), (True, 2))]
     steps = rng.standard_normal(3)
 
     def moved(theta, sequence):

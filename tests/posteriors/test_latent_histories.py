@@ -192,7 +192,10 @@ def test_missing_cells_are_drawn_with_their_imputed_probabilities():
 
 
 def test_an_item_stays_where_rates_are_out_of_range():
-    """With 19 effects of 39, products of rates are infinite, so no new place can be drawn."""
+    """With 19 effects of 39 on a rate, products of rates are infinite.
+
+    Then no new place can be drawn for an item, so it keeps its place.
+    """
     n = 21
     theta = np.full((n, n), 39.0)
     known = [partial(range(n), [])]
@@ -295,7 +298,8 @@ def test_orders_of_histories_have_the_right_mean():
     )
     for a, b in itertools.combinations(known.present.tolist(), 2):
         wanted = sum(p for order, p in posterior if order.index(a) < order.index(b))
-        # The errors are smaller than those of independent indicators.
+        # `before` is a mean of probabilities, so its standard error is smaller than that of a mean
+        # of indicators (0 or 1). The limit uses the latter.
         se = np.sqrt(wanted * (1.0 - wanted) / copies)
         limit = scipy.stats.norm.isf(FALSE_ALARM / 6) * se + 1e-12
         assert abs(before[a, b] / copies - wanted) < limit

@@ -45,7 +45,10 @@ def information_of(problem, states):
 @pytest.mark.parametrize(("n", "samples"), [(2, 60), (3, 40), (4, 12)])
 @pytest.mark.parametrize("chains", [1, 3])
 def test_the_metric_is_the_empirical_information(n, samples, chains):
-    """The cases have more sets than coordinates, or fewer."""
+    """The number of sets is larger than the number of coordinates in some cases, smaller in others.
+
+    Compare with finite differences of the reference.
+    """
     problem = problem_of(n, samples)
     states = [problem.start(np.random.default_rng(seed)) for seed in range(chains)]
     metric = estimate_metric(problem, states)
@@ -63,7 +66,10 @@ def test_the_metric_is_the_empirical_information(n, samples, chains):
 
 
 def test_many_sets_are_shared_among_the_chains(monkeypatch):
-    """If there are many sets, each chain evaluates only a part of them."""
+    """If there are many sets, each chain evaluates a part of them.
+
+    Two chains at the same state must give the result of one chain that evaluates all sets.
+    """
     problem = problem_of(3, 40)
     states = [problem.start(np.random.default_rng(seed)) for seed in range(2)]
     monkeypatch.setattr(metric_module, "_MOST_ROWS", 1)
@@ -107,7 +113,10 @@ def covariance_of(metric, power=1.0):
 
 
 def normal_draws(seed, draws, size=10):
-    """Return a covariance, normal draws with it, and gradients of the log-density plus 0.3."""
+    """Return a covariance, normal draws with this covariance, and forces at the draws.
+
+    A force is the gradient of the log-density plus 0.3. A constant must not change the result.
+    """
     rng = np.random.default_rng(seed)
     turned = np.linalg.qr(rng.standard_normal((size, size)))[0]
     covariance = (turned * np.geomspace(0.05, 8.0, size)) @ turned.T
@@ -197,12 +206,15 @@ def test_the_step_size_with_an_acceptance_of_80_percent_is_found(first):
 
 
 @pytest.mark.parametrize("rank", [1, 16, 37])
-def test_kicks_in_single_precision_agree_with_double_precision(rank):
+def test_products_with_the_directions_are_right_in_double_and_single_precision(rank):
     rng = np.random.default_rng(rank)
     directions = np.linalg.qr(rng.standard_normal((50, rank)))[0].T.copy()
     metric = Metric(directions, rng.exponential(size=rank) * 20.0)
     shrink, x = metric.shrink(1.0), rng.standard_normal(50)
-    wanted = stretch.py_func(x, -shrink, directions)
+    wanted = x - (directions.T * shrink) @ (directions @ x)
+    stretched = x.copy()
+    stretch.py_func(stretched, -shrink, directions)
+    np.testing.assert_allclose(stretched, wanted, atol=1e-13)
     assert np.abs(wanted - x).max() > 0.1
     subtract_along.py_func(x, shrink, metric.rounded)
     np.testing.assert_allclose(x, wanted, atol=2e-6)

@@ -38,7 +38,7 @@ def data_of(theta, samples, seed, *, missing=0.3, stated=0.4):
         order = ref.simulate_sequence(theta, rng)[1]
         one = twins.simulated_knowledge(order, n, rng, missing, stated)
         if one.missing.size == n:
-            continue  # such a sample says nothing, and a Dataset refuses it
+            continue  # all cells are missing: a Dataset refuses such a sample
         known.append(one)
         cells = [int(i in order) for i in range(n)]
         rows.append([None if i in one.missing else cells[i] for i in range(n)])
@@ -264,7 +264,10 @@ def test_counts_are_from_known_cells():
 
 
 def test_associations_are_those_of_the_known_cells():
-    """Samples in which a cell of a pair is missing do not change the pair's number of copies."""
+    """If a cell of a pair is missing in a sample, the sample does not count for this pair.
+
+    So the number of copies of the pair in the list of jumps does not depend on it.
+    """
     rng = np.random.default_rng(6)
     X = rng.random((200, 3)) < 0.5
     X[:, 1] = X[:, 0] ^ (rng.random(200) < 0.3)
@@ -314,7 +317,7 @@ def test_the_metric_contains_the_information_of_histories(monkeypatch):
     metric = estimate_metric(problem, [state])
     np.testing.assert_allclose(metric.information, wanted[: len(metric.information)], rtol=1e-9)
     assert (wanted[len(metric.information) :] <= 0.2).all()
-    # The information of all samples can be estimated from a part of them.
+    # If there are more samples than `_MOST_ROWS`, the information is estimated from a part of them.
     monkeypatch.setattr("sequela.posteriors.metric._MOST_ROWS", 20)
     fewer = estimate_metric(problem, [state])
     assert 0.4 < fewer.information[0] / metric.information[0] < 2.5
@@ -382,7 +385,3 @@ def test_questions_to_a_posterior_of_partly_known_samples(data):
     alone = data.select_samples([data.samples[at]])
     wanted = sequela.questions.pseudo_times(found, alone, max_models=3)
     assert times["mean"].iloc[at] == pytest.approx(wanted["mean"].iloc[0], rel=1e-9)
-    with pytest.raises(InputError, match="plan_study does not support missing cells"):
-        sequela.questions.plan_study(found, data, "0", "1")
-    with pytest.raises(InputError, match="goodness_of_fit does not support missing cells"):
-        sequela.questions.goodness_of_fit(found, data)

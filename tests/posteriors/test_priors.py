@@ -55,15 +55,18 @@ def theta_at(prior, z, scale):
 @names
 @pytest.mark.parametrize("between", [0.0, 0.5, 0.3])
 def test_the_map_gives_the_quantiles_at_and_between_its_nodes(prior, between):
-    """Test the interactions in column 0 of theta; the nodes are 0.02 apart, up to z = 8."""
+    """Test the map at and between its nodes, which are 0.02 apart, up to z = 8.
+
+    The tested values of z are the interactions in column 0 of a large theta.
+    """
     positive = 0.02 * (np.arange(400) + between)
     z = np.zeros((401, 401))
     z[1:, 0] = np.where(np.arange(400) % 2 == 0, positive, -positive)
     scale = 0.7
     theta, _, _ = theta_at(prior, z, scale)
     wanted = twins.scale_of(prior, scale) * twins.shape_quantile(prior, z[1:, 0])
-    # Cubic interpolation between nodes is less precise in the heaviest tails, where h grows like
-    # exp(z^2).
+    # Between nodes, the map h is interpolated by cubics. This is less precise in the heaviest
+    # tails, where h grows like exp(z^2).
     rough = 5e-5 if prior in HEAVY else 2e-7
     np.testing.assert_allclose(theta[1:, 0], wanted, rtol=rough if between else 1e-10, atol=1e-12)
 
@@ -110,9 +113,10 @@ def test_theta_out_of_range_is_told():
     assert theta_at(Normal(scale=1.0), z, 0.0)[2]
     z[0, 1] = 6.0
     assert theta_at(Normal(scale=6.6), z, 0.0)[2]
-    assert not theta_at(Normal(scale=6.7), z, 0.0)[2]  # 6 * 6.7 is above 40
+    assert not theta_at(Normal(scale=6.7), z, 0.0)[2]  # 6 * 6.7 is above the limit of 40
     z[0, 1] = -6.0
-    assert theta_at(Normal(scale=100.0), z, 0.0)[2]  # a very small rate is in range
+    # An effect of -600 makes a rate very small. It has no lower limit.
+    assert theta_at(Normal(scale=100.0), z, 0.0)[2]
 
 
 @names

@@ -125,7 +125,8 @@ def test_starts_are_dispersed_around_the_independent_model():
     theta = np.array([problem.theta(state)[0] for state in states])
     frequency = (X.sum(axis=0) + 0.5) / 301
     base = np.diagonal(theta, axis1=1, axis2=2) - np.log(2.0 * frequency / (1 - frequency))
-    # The base rates minus their centres are standard normal. The limits are five standard errors.
+    # `base` has the base rates of 200 starts, in standard normal coordinates. The limits are five
+    # standard errors.
     assert np.abs(base.mean(axis=0)).max() < 5 / np.sqrt(200)
     assert np.abs(base.var(axis=0) - 1.0).max() < 5 * np.sqrt(2 / 200)
     off = ~np.eye(5, dtype=bool)

@@ -88,7 +88,7 @@ def test_pairs_of_few_samples_can_be_left_out():
 
 def test_interactions_say_how_probable_they_are():
     found = made_up()
-    table = found.interactions(least_effect=1.0).set_index(["source", "target"])
+    table = found.interactions(least_effect=1.0).set_index(["from", "to"])
     values = found.draws.theta[:, :, 0, 1]
     row = table.loc["a", "b"]
     assert row["mean"] == pytest.approx(values.mean())
@@ -120,7 +120,7 @@ def test_convergence_in_words():
     assert not bad.converged
     assert bad.r_hat > 1.1
     assert "NOT converged" in bad.message
-    assert "add replicas" in bad.message
+    assert "more replicas" in bad.message
     assert "one chain alone" in made_up(chains=1).convergence.message
     few = made_up(draws=2).convergence
     assert not few.converged

@@ -74,7 +74,7 @@ def test_a_batch_takes_about_a_second():
     assert module._next_together(1, 0.4) == 2
     assert module._next_together(4, 0.99) == 4
     assert module._next_together(8, 2.0) == 4
-    assert module._next_together(2, 0.001) == 4  # although many more would fit
+    assert module._next_together(2, 0.001) == 4  # at most twice as many draws as before
     assert module._next_together(32, 0.0) == 32
     assert module._next_together(1, 60.0) == 1
 

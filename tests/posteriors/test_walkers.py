@@ -125,7 +125,7 @@ def test_heated_replicas_sample_from_their_powers():
     plan = Plan(chains=4, replicas=3, warm_up=150, thin=2, jumps=4, most_steps=8)
     walkers = Walkers.begin(problem, plan, 32)
     run(walkers, 0)
-    walkers.gap = 1.0  # large, so that the hottest replica differs clearly
+    walkers.gap = 1.0  # a large gap, so that the hottest replica differs clearly from the posterior
     parts = [[], [], []]
     for _ in range(1500):
         walkers.advance(1)
@@ -222,7 +222,7 @@ def test_what_is_read_belongs_to_the_states():
 def test_a_state_out_of_range_is_an_error():
     walkers = Walkers.begin(small_problem(), SMALL, 6)
     walkers.states[1][0].z[0, 0] = 1e3
-    with pytest.raises(SequelaError, match="left the range of the arithmetic"):
+    with pytest.raises(SequelaError, match="too large or too small to compute with"):
         walkers.advance(1)
 
 

@@ -39,7 +39,10 @@ def shape_distribution(prior):
 
 
 def shape_quantile(prior, z):
-    """Return h(z) by quantiles of SciPy, from the nearer tail, where no digits are lost."""
+    """Return h(z), the quantile of an interaction at scale 1, by SciPy.
+
+    The probability is counted from the nearer tail, so that no digits are lost.
+    """
     z = np.asarray(z, dtype=float)
     upper = shape_distribution(prior).isf(scipy.special.ndtr(-np.abs(z)))
     return np.sign(z) * upper
@@ -140,7 +143,7 @@ def target_of(orders, prior, n, largest_lattice=12, stop_rate=1.0):
         lattice=np.array(
             [s for s, items in enumerate(sets) if len(items) <= largest_lattice], dtype=np.int64
         ),
-        shared=share_lattices(*_lattice_sets(sets, largest_lattice)),
+        shared=share_lattices(*_lattice_sets(sets, largest_lattice), n),
         large_start=np.cumsum([0, *map(len, large)]),
         large_items=np.array([i for order in large for i in sorted(order)], dtype=np.int64),
         total=float(len(sets)),
@@ -242,7 +245,7 @@ def with_histories(target, samples):
 def with_groups(target, samples, n):
     """Return the target with sums over the missing cells of samples (PartialSet)."""
     groups = [(known, 1.0) for known in samples]
-    return target._replace(shared=share_lattices([], [], groups, n))
+    return target._replace(shared=share_lattices([], [], n, groups))
 
 
 def padded_histories(orders, samples):

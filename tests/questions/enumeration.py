@@ -84,7 +84,10 @@ def position_and_arrival(found, item):
 
 
 def random_theta(seed, n, largest=5.0, density=1.0, base=-1.0):
-    """Return a random theta. A share `density` of its effects is not 0, but up to +-`largest`."""
+    """Return a random theta.
+
+    A share `density` of its effects is between -`largest` and `largest`. The others are 0.
+    """
     rng = np.random.default_rng(seed)
     theta = rng.uniform(-largest, largest, (n, n))
     theta[rng.random((n, n)) >= density] = 0.0

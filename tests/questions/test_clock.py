@@ -263,8 +263,8 @@ def test_sampled_posterior_is_right_within_calibrated_errors():
             *((between["density"] - densities["density"]) / between["se"]).to_numpy(),
         ])  # fmt: skip
     # Standard errors come from 16 chains, so z has a t distribution with 15 degrees of freedom, and
-    # z^2 has the mean 15/13. In about one of a thousand columns, the mean of 16 squares is outside
-    # these limits.
+    # z^2 has the mean 15/13. The mean of 16 squares of a column is outside these limits with a
+    # probability of about 0.001.
     spread = np.mean(np.square(z), axis=0)
     assert np.all(spread < 3.2)
     assert np.all(spread > 0.2)
@@ -325,7 +325,8 @@ def test_pseudo_times_of_many_small_sets():
     for _ in range(16):
         i, j = rng.choice(n, 2, replace=False)
         theta[i, j] = rng.normal(0.0, 1.5)
-    # All items act on item 13. So a set without item 13 is one component.
+    # All items act on item 13. If item 13 is absent, its rate couples all items of the set, so the
+    # set has a single component.
     theta[:, 13] = 1.0
     X = rng.random((90, n)) < rng.random((90, 1))
     table = questions.pseudo_times(theta, X, quantiles=[0.05, 0.5, 0.95])
@@ -339,7 +340,7 @@ def test_pseudo_times_of_many_small_sets():
 
 
 def test_inaccurate_components_give_way(monkeypatch):
-    """If the error of components is too large, times and quantiles are computed on the lattice."""
+    """If the estimated error with components is too large, the lattice is used instead."""
     theta = np.diag(np.linspace(-1.0, 0.5, 14))
     X = np.ones((1, 14), dtype=bool)
     expected = questions.pseudo_times(theta, X)

@@ -115,7 +115,10 @@ def test_default_sizes_and_threads_and_target():
 
 
 def item_truth(theta, rate):
-    """Return a row per item: explained share of the variance, mean times with and without it."""
+    """Return a row per item: its explained share of the variance, and two mean observation times.
+
+    The first mean is over samples with the item, the second over samples without it.
+    """
     p = reference.set_distribution(theta, rate)
     sets = subsets(len(theta))
     mean = np.array([reference.posterior_time_moments(theta, S, rate)[0] for S in sets])

@@ -75,9 +75,9 @@ def test_equal_cohorts_differ_as_rarely_as_the_level_says():
     """If the true difference of two cohorts is zero, about 90% of the intervals contain zero.
 
     Each posterior is a normal distribution around a random estimate, and its standard deviation is
-    the error of this estimate. There are 20 comparisons of 6 interactions, so 12 interactions are
-    expected to be called different. If they were independent, the probability of more than 24 would
-    be below 0.001.
+    the error of this estimate. There are 20 comparisons of 6 interactions. At the level of 90%, 12
+    of these 120 interactions are expected to be called different. If they were independent, the
+    probability of more than 24 would be below 0.001.
     """
     rng = np.random.default_rng(3)
     called = 0

@@ -103,8 +103,8 @@ def test_items_beyond_the_budget_have_no_exact_probability():
     for n in range(1, 4):
         budget = Budget(work=Budget.exact_work(n, n))
         found = arrival_probabilities(Parameters.of(model), budget)
-        # Each of the items 0 to 2 acts on the next one, so item k needs a lattice of k + 1 items.
-        # Item 4 does not interact.
+        # Each of the items 0 to 2 acts on the next one, so item k (up to 3) needs a lattice of
+        # k + 1 items. Item 4 has no interactions, so it needs a lattice of one item.
         fits = np.array([place < n or place == 4 for place in range(5)])
         np.testing.assert_array_equal(np.isnan(found), ~fits)
         np.testing.assert_allclose(found[fits], truth[fits], rtol=1e-9)

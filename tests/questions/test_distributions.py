@@ -84,7 +84,7 @@ def test_blocks_are_independent_given_the_time():
 
 @pytest.mark.parametrize("time", [None, 1.2])
 def test_sampled_sets(time):
-    # At a known time, chains with these few proposals are precise only if interactions are weak.
+    # At a known time, chains with so few proposals are precise only if interactions are weak.
     scale = 1.5 if time is None else 0.6
     theta = reference.random_theta(np.random.default_rng(3), 7, scale=scale)
     S = labels(range(6))

@@ -140,7 +140,10 @@ def test_extreme_rates_in_logarithms():
 
 
 def simulated(one, two, monkeypatch, which, seeds, **options):
-    """Return one estimate per seed. Simulation replaces the exact p, q or both: see `which`."""
+    """Return one estimate of the divergence of p from q per seed.
+
+    `which` says what is simulated instead of computed exactly: "p", "q" or "both".
+    """
     limits = {"p": [False, True], "q": [True, False], "both": [False, False]}[which]
     found = []
     for seed in seeds:
@@ -173,8 +176,8 @@ def test_simulation_of_equal_models_is_about_zero():
     )
     assert abs(found.value) < 5 * found.se
     assert found.se < 0.005
-    # The jackknife corrects the bias. Without it, the mean of the values would be about 15 / 500,
-    # which is six of its standard deviations.
+    # The true divergence is 0. Without the correction of the bias by the jackknife, the mean of the
+    # values would be about 15 / 500, which is six standard deviations of the mean.
     values = [
         questions.sequence_divergence(
             theta, theta, method="simulation", draws=500, random_state=seed

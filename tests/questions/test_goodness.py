@@ -119,9 +119,9 @@ def test_labels_threads_and_a_single_item():
 
 
 def test_settings_of_other_questions_do_not_disturb():
-    """A `Settings` object may be used for many questions.
+    """A `Settings` object gives the same result as the same settings passed one by one.
 
-    If a setting has no effect on a question, it must have its default value.
+    A setting that has no effect on a question must have its default value.
     """
     model = make_model()
     data = data_of(model, 50, 1)

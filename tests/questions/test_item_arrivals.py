@@ -98,9 +98,10 @@ def test_targets_out_of_reach():
 
 
 def test_a_few_sightings_are_not_precise():
-    """A target for the standard error needs enough draws with each item.
+    """To reach a target for the standard error, each item must be in enough draws.
 
-    Each item is in about six of 10,000 draws, always first, so its standard error is 0.
+    Each item is in about six of 10,000 draws, and is the first item in each of them. So the
+    standard error of its position is 0, but this must not end the drawing.
     """
     theta = np.diag([-7.4, -7.4])
     first = item_arrivals(theta, draws=10_000, random_state=1)

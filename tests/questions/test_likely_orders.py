@@ -93,7 +93,7 @@ def test_ties():
 
 @pytest.mark.parametrize("spread", [0.0, 1e-15])
 def test_ties_are_not_all_begun(monkeypatch, spread):
-    """All 9! orders are equally probable, up to rounding. Finding five of them takes few steps."""
+    """If all 9! orders are equally probable up to rounding, five of them are found in few steps."""
     pushed = []
 
     def counted(heap, entry):

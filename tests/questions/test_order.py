@@ -101,7 +101,7 @@ def test_relabelling_items_relabels_answers(model, data):
 @quick
 @given(models(max_items=5), st.integers(0, 1000))
 def test_items_that_act_on_nothing_change_nothing(model, seed):
-    """Add 40 items that act on no item. They do not change the answer, and need no lattice."""
+    """Add 40 items that act on no other item. They must not change the answer or need a lattice."""
     theta, z = theta_and_rate(model)
     n = len(theta)
     rng = np.random.default_rng(seed)
@@ -124,7 +124,10 @@ def blocks_of(sizes, seed=0):
 
 
 def test_blocks_share_their_clock():
-    """Test orders of items of two blocks, which do not interact but share the observation time."""
+    """Test orders of two items of different blocks.
+
+    The blocks do not interact, but the items depend on the same observation time.
+    """
     theta = blocks_of([3, 3, 3, 3, 3, 3, 3, 3])
     found = order_matrix(observed(theta, 0.7), method="exact", budget=Budget(work=1e4))
     for one, two in itertools.combinations(range(8), 2):
@@ -169,7 +172,8 @@ def test_simulation_is_within_its_errors():
     assert (np.diagonal(found.se) == 0.0).all()
     assert (off(found.se) > 0.0).all()
     assert np.abs(off(found.probability) - off(probability)).max() < 0.05
-    # There are ten different z-scores. With other seeds, about one of 200,000 runs would fail.
+    # There are ten different z-scores. With a random seed, this check would fail with a probability
+    # of about 1 / 200,000.
     assert np.abs((off(found.probability) - off(probability)) / off(found.se)).max() < 5.0
     spread = np.sqrt(both * (1.0 - both) / found.draws)
     assert np.abs((found.observed - both) / spread).max(axis=None) < 5.0
@@ -202,7 +206,7 @@ def test_target_is_reached_and_can_be_repeated():
     )
     assert found == again
     assert found.method == "simulation"
-    # The number of draws is not much larger than necessary.
+    # The standard error is not much below its target, so few draws were made without need.
     assert found.se > 0.003
 
 
@@ -236,7 +240,7 @@ def test_pairs_beyond_the_budget_are_simulated_and_the_others_exact():
     z = (found.probability - truth.probability).to_numpy()[~inside] / found.se.to_numpy()[~inside]
     assert np.abs(z).max() < 5.0
     assert np.abs(z).max() > 0.0
-    with pytest.raises(BudgetError, match=r"4 items act on '0' or '2'.* 2\^4 states"):
+    with pytest.raises(BudgetError, match=r"depends on 4 items.* 2\^4 states"):
         order_matrix(theta, budget=budget, method="exact")
 
 

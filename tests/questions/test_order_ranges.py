@@ -56,9 +56,9 @@ def test_range_of_two_items_is_the_profile_by_brute_force():
     """Compare the range of an order with a profile of the log-likelihood.
 
     A probability of the order is in the range if the best model that has this probability is within
-    two nats of the best model. By Proposition 1, a model of two items is determined by the
-    probabilities of the sets and by `share`, its place in the interval of the family, which fixes
-    the probability of the order. So the profile at a share is a maximum over the three free
+    two nats of the best model. By Proposition 1, the probabilities of the sets determine a family
+    of models of two items. The number `share` (from 0 to 1) selects a model of the family, and with
+    it the probability of the order. So the profile at a share is a maximum over the three free
     probabilities of the sets.
     """
 
@@ -147,7 +147,7 @@ def test_pairs_beyond_the_work_are_named_as_not_checked(learner, clocked):
 
 
 def test_pairs_of_an_item_with_a_missing_cell_are_checked():
-    """A regression test: if an item had a missing cell, its pairs were not checked, silently."""
+    """Pairs of an item with a missing cell must be checked. Once they were left out silently."""
     table = PAIR.to_frame().astype(float)
     table.iloc[0, 0] = np.nan
     data = Dataset(table)

@@ -66,7 +66,11 @@ def test_each_draw_has_a_seed_of_its_own_that_thinning_does_not_change():
 
 
 def test_pieces_of_a_question_show_no_progress_of_their_own(monkeypatch):
-    """While many models are asked, only one progress bar is shown: rich allows no second one."""
+    """The computation for one model of a posterior shows no progress bar and uses one thread.
+
+    The question about the whole posterior already shows a progress bar, and the library rich
+    cannot show a second one at the same time.
+    """
     monkeypatch.setattr("sequela.support.progress.somebody_watches", lambda: True)
     how = Settings(random_state=1, n_threads=2)
     asked = ask_draws(
@@ -96,7 +100,9 @@ def test_the_summary_is_that_of_the_chains():
     np.testing.assert_allclose(summary.high, np.quantile(flat, 0.9, axis=0))
     np.testing.assert_array_equal(summary.effective, effective_size(values))
     np.testing.assert_array_equal(summary.r_hat, r_hat(values))
-    assert (summary.effective < 50).all()  # chains are random walks; with swapped axes it is 200
+    # The chains are random walks, so there are few effective draws. With swapped axes (chains and
+    # draws) there would be 200.
+    assert (summary.effective < 50).all()
     np.testing.assert_allclose(summary.se, flat.std(axis=0, ddof=1) / np.sqrt(summary.effective))
 
 
@@ -290,7 +296,8 @@ def test_frequencies_of_all_models():
     np.testing.assert_allclose(table["model"], mean)
     np.testing.assert_allclose(table["low"], np.quantile(values, 0.1, axis=(0, 1)))
     np.testing.assert_allclose(table["effective"], effective_size(values), rtol=1e-6)
-    # The variance of a share of 40 samples, if first a model is drawn, and then samples of it.
+    # The variance of the share of an item in 40 samples, if first a model is drawn, and then
+    # samples are drawn from this model.
     variance = (values * (1.0 - values)).mean(axis=(0, 1)) / 40 + values.var(axis=(0, 1))
     np.testing.assert_allclose(table["data"], data.values.mean(axis=0))
     np.testing.assert_allclose(table["z"], (table["data"] - mean) / np.sqrt(variance))
@@ -367,7 +374,7 @@ def test_max_models_is_obeyed():
         (lambda p: questions.item_frequencies(p, level=2.0), "level is 2"),
         (lambda p: questions.goodness_of_fit(p, SETS, level=2.0), "level is 2"),
         (lambda p: questions.goodness_of_fit(p, SETS, draws=10), "draws is not used by this"),
-        (lambda p: questions.order_matrix(p, target_se=0.1), "target_se=0.1 cannot be used for a"),
+        (lambda p: questions.order_matrix(p, target_se=0.1), r"target_se \(0\.1\) cannot be used"),
         (lambda p: questions.order_matrix(p, ["a", "x"]), "no item 'x'"),
         (lambda p: questions.order_matrix(p, ["a"]), "an order needs two items"),
         (lambda p: questions.order_matrix(p, given={"a", "x"}), "no item 'x'"),

@@ -97,7 +97,9 @@ def test_evidence_is_the_likelihood_lost_by_turning_the_arrow():
         theta = np.zeros_like(turned)
         theta[free] = values
         found = evaluate(theta, SETS)
-        off = theta - np.diag(np.diag(theta))  # for the prior of refits (standard deviation 2)
+        # The squares of the effects belong to the prior of refits (standard deviation 2). The
+        # likelihood is a mean over 500 samples, so the prior is divided by 500.
+        off = theta - np.diag(np.diag(theta))
         loss = -found.value + np.sum(off**2) / 8.0 / 500
         return loss, -found.gradient[free] + (off / 4.0 / 500)[free]
 

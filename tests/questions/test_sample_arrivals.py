@@ -52,8 +52,8 @@ def test_exact_against_enumeration(model, data):
     assert found["arrival_mean"].is_monotonic_increasing
     truth = truth.loc[found.index]
     np.testing.assert_allclose(found[MEANS], truth[MEANS], rtol=1e-9)
-    # A standard deviation is the root of a difference of moments. If it is near 0, only about half
-    # of its digits are correct, so the tolerance is larger.
+    # A standard deviation is the square root of a difference of moments. If it is near 0, only
+    # about half of its digits are correct, so the tolerance is larger.
     for name in ("position_sd", "arrival_sd"):
         np.testing.assert_allclose(found[name], truth[name], rtol=1e-6, atol=1e-6)
     assert (found[ERRORS] == 0.0).all(axis=None)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sequela.posteriors.NotConverged
 
 
 def with_clocks(theta, clocks, rate):
-    """Return theta with additional items, which are independent and have this rate."""
+    """Return theta with `clocks` additional items, which are independent and have this rate."""
     n = len(theta)
     whole = np.zeros((n + clocks, n + clocks))
     whole[:n, :n] = theta
@@ -38,9 +38,10 @@ def with_clocks(theta, clocks, rate):
 
 @pytest.mark.parametrize("stop_rate", [1.0, 2.5])
 def test_clock_items_are_items(stop_rate):
-    """The kernel treats clock items as items, of which it only counts those that are present.
+    """The kernel needs only the number of clock items that are present.
 
-    P(items, number of clock items) is the sum of P over all sets with this number of clock items.
+    P(items, number of clock items) must be the sum of P over all sets with these items and this
+    number of clock items, in a model in which the clock items are ordinary items.
     """
     rng = np.random.default_rng(3)
     theta = rng.normal(0.0, 1.5, (4, 4))

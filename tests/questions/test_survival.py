@@ -14,7 +14,10 @@ SAMPLES = st.lists(
 
 
 def by_definition(times, events, at):
-    """Return the survival at a time: the product of 1 - deaths / at risk, over events so far."""
+    """Return the survival at the time `at`.
+
+    It is the product of 1 - deaths / (number at risk) over all times of deaths up to `at`.
+    """
     share = 1.0
     for t in sorted({x for x, e in zip(times, events, strict=True) if e and x <= at}):
         deaths = sum(e and x == t for x, e in zip(times, events, strict=True))
@@ -70,7 +73,7 @@ def test_two_groups_have_the_textbook_statistic(samples):
 
 
 def test_p_values_are_uniform_if_survival_is_the_same():
-    """About 10% of 1,000 p-values are below 0.1; the limits are 4 standard deviations away."""
+    """About 10% of 1,000 p-values are below 0.1. The limits are 4 standard deviations from 10%."""
     rng = np.random.default_rng(1)
     p = [
         log_rank(

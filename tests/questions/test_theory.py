@@ -99,7 +99,7 @@ def test_extreme_rates_lose_no_digits():
 def test_variance_falls_as_one_over_m():
     w, t = 0.5, 1.2
     present = 1 - math.exp(-w * t)
-    limit = present / (1 - present) / w**2  # the limit of m * variance in the proof
+    limit = present / (1 - present) / w**2  # the limit of m * variance for large m, in the proof
     scaled = []
     for m in (100, 1000, 10_000, 100_000):
         _, variance = identical_items_posterior(w, m, round(present * m))
@@ -110,7 +110,7 @@ def test_variance_falls_as_one_over_m():
 
 
 def test_the_bounds_of_theorem_1_hold():
-    """Test the expected k, for an m so large that the O() terms of the theorem are negligible."""
+    """Test the bounds at the expected k, for so large an m that the O() terms are negligible."""
     m = 20_000
     for w in (0.2, 1.0, 2.0):
         for t in (0.5, 1.0, 2.0):
@@ -158,7 +158,7 @@ def test_constants_broadcast():
 
 
 def test_best_rate_falls_with_the_time():
-    """The best rate, at which C1 is smallest, is w = 1 / t."""
+    """The best rate is the w at which C1 is smallest. It must be 1 / t."""
     w = np.geomspace(0.05, 20, 4001)
     for t in (0.5, 1.0, 2.0, 4.0):
         C1, _ = time_constants(w, t)
@@ -213,7 +213,8 @@ def test_a_model_lies_in_its_family(theta):
     s = math.exp(theta[0, 0])
     low, high = family.interval
     assert low <= s <= high
-    # If s is near an end of the interval, its distance from this end has few correct digits.
+    # If s is near an end of the interval, its distance from this end has few correct digits. So the
+    # tolerance is larger there.
     digits = 1e-13 / min(s - low, high - s) * high
     np.testing.assert_allclose(family.theta(s), theta, atol=1e-9 + 2 * digits)
 

@@ -254,7 +254,10 @@ def test_a_wait_for_what_can_come_is_not_ended():
 
 
 class LeavingPool:
-    """A pool in which work for given workers times out. Work for any worker is done."""
+    """A pool whose workers have left the cluster.
+
+    Work that only given workers may do ends with a TimeoutError. All other work is done.
+    """
 
     workers = 1
     client = SimpleNamespace(status="running")

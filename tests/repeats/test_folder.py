@@ -72,7 +72,7 @@ def test_other_data_are_refused(data, tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         read_plan(tmp_path / "a")
     (tmp_path / "a" / "data.npz").unlink()
-    with pytest.raises(InputError, match="a disk that all workers see"):
+    with pytest.raises(InputError, match="a disk that all workers can read"):
         read_plan(tmp_path / "a")
 
 
@@ -122,7 +122,7 @@ def test_foreign_folders_are_left_alone(tmp_path):
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "thesis.tex").write_text("x")
-    with pytest.raises(InputError, match=r"'thesis\.tex'.*holds no plan"):
+    with pytest.raises(InputError, match=r"'thesis\.tex'.*no plan of repeats"):
         open_folder(plan_of(), foreign)
     assert [path.name for path in foreign.iterdir()] == ["thesis.tex"]
     with pytest.raises(InputError, match="cannot be made"):

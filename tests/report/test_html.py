@@ -13,7 +13,7 @@ import pytest
 from plots.drawing import STRANGE
 from sequela import Dataset, InputError, Model, example_theta, simulate
 from sequela.plots import style
-from sequela.questions import order_matrix
+from sequela.questions import goodness_of_fit, order_matrix
 from sequela.report import (
     FitRunOptions,
     OutputOptions,
@@ -152,6 +152,21 @@ def test_a_model_alone_has_a_report():
     assert payload["samples"] is None
     assert payload["goodness"] is None
     assert make_report([[0.5]]).payload["orders"] is None
+
+
+def test_samples_with_missing_cells_are_compared_with_the_model():
+    theta = example_theta()
+    data = simulate(theta, 60, random_state=2).to_dataset().without_times()
+    missing = np.zeros(data.values.shape, dtype=bool)
+    missing[:, 0] = True  # no sample is complete
+    missing[:30, 1] = True
+    data = data.with_missing(missing)
+    goodness = make_report(theta, data).payload["goodness"]
+    assert sum(goodness["sizes"]["observed"]) == 60
+    assert goodness["items"]["observed"] == data.values.sum(axis=0).tolist()
+    assert (goodness["items"]["expected"][0], goodness["items"]["z"][0]) == (0.0, 0.0)
+    expected = goodness_of_fit(theta, data, draws=40_000, random_state=0).items["expected"]
+    np.testing.assert_allclose(goodness["items"]["expected"], expected, atol=1e-3)
 
 
 def test_items_may_stand_in_another_order_in_the_data():
@@ -296,7 +311,7 @@ def test_samples_that_are_gone_are_left_out_with_a_warning(fit, caplog):
     finally:
         hidden.rename(source)
     assert payload["samples"] is None
-    assert "without the samples" in caplog.text
+    assert "the samples of the run are not used" in caplog.text
     write_report(fit)
 
 
@@ -339,7 +354,7 @@ def test_a_file_that_was_moved_or_changed_is_noticed(recorded_fit, name, caplog)
     text = path.read_text()
     path.unlink()
     assert payload_of(write_report(recorded_fit).read_text())["samples"] is None
-    assert f"{name}'; the report is made without the samples" in caplog.text
+    assert f"{name}'; the samples of the run are not used" in caplog.text
     path.write_text(text.replace("s1", "s4"))
     with pytest.raises(InputError, match=f"{name}' is not the file that the run was made from"):
         write_report(recorded_fit)

@@ -70,7 +70,7 @@ def test_verdicts_are_those_of_the_posterior(posterior, payload):
 def test_interactions_have_the_probability_of_being_there(posterior, payload):
     model = payload["model"]
     table = posterior.interactions()
-    listed = table[table["present"] >= 0.05].set_index(["source", "target"])
+    listed = table[table["present"] >= 0.05].set_index(["from", "to"])
     labels = payload["items"]["labels"]
     assert len(model["from"]) == len(listed) > 0
     for k, pair in enumerate(zip(model["from"], model["to"], strict=True)):

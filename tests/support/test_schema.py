@@ -69,7 +69,7 @@ def test_what_fits_is_read():
         ({"inner": {}}, "'inner.x' is missing, expected a number"),
         ({"many": [{"x": 1}, {"x": "a"}]}, r"'many\[1\].x' is 'a', expected a number"),
         ({"pair": ["a"]}, "'pair' is a list with 1 entries, expected a list of 2 entries"),
-        ({"pair": ["\ud800", 1]}, r"'pair\[0\]' is '.ud800', expected text without lone surrog"),
+        ({"pair": ["\ud800", 1]}, r"'pair\[0\]' is '.ud800', expected text .*without lone surrog"),
         ({"named": {"\x1b": None}}, r"'named\..+x1b' is null, expected a number"),
         ({"digest": "g" * 64}, "expected a checksum of 64 hexadecimal digits"),
         ({"either": 1.5}, "'either' is 1.5, expected an integer or text"),

@@ -99,7 +99,10 @@ def test_sampled_sets(model, method, n_threads):
 
 @pytest.mark.parametrize("n_threads", THREADS)
 def test_everything_at_once(model, n_threads):
-    """Evaluate exact and sampled sets, with and without times, twice. The chains continue."""
+    """Evaluate exact and sampled sets twice, with and without times.
+
+    In the second evaluation, the chains of the sampled sets continue.
+    """
     theta, X, times = model
     budget = Budget(work=Budget.exact_work(9, 20))
     results = []
@@ -261,7 +264,8 @@ def test_the_number_of_a_purpose_is_part_of_what_a_seed_means():
         "STUDY": 13,
         "FIT_CHECK": 14,
     }
-    # No two names have the same number: the comparison above would show only the first of them.
+    # If two names had the same number, the comparison above would see only the first name. So
+    # check that all names have different numbers.
     assert len(Purpose.__members__) == len(Purpose)
 
 
@@ -394,7 +398,7 @@ def test_pieces_of_any_kind_come_back_in_their_order(n_threads):
 
 
 def test_pieces_run_side_by_side():
-    """Two pieces wait for each other, so they end only if they run at the same time."""
+    """Two pieces of work wait for each other. So they end only if they run at the same time."""
     barrier = threading.Barrier(2)
 
     def meet():
@@ -426,9 +430,10 @@ def test_an_error_in_a_piece_is_raised(n_threads):
 @pytest.mark.parametrize("n_threads", [1, 2])
 @pytest.mark.parametrize("failure", [KeyError, KeyboardInterrupt])
 def test_after_an_error_the_pieces_that_wait_are_dropped(monkeypatch, n_threads, failure):
-    """After an error, pieces that have not begun are cancelled.
+    """After an error, pieces of work that have not begun are cancelled.
 
-    In this test, running pieces wait until this is done. So each thread runs at most one piece.
+    In this test, running pieces wait until the others are cancelled. So each thread runs at most
+    one piece.
     """
     dropped = threading.Event()
     begun = []

@@ -4,8 +4,9 @@ Run by hand: ``python -m verification.attack [rounds] [seed]`` (8 and 1 by defau
 
 The script first makes valid files: tables, MAF, tables of cBioPortal, Parquet, models, a
 checkpoint, a run, a plan with records, and a posterior. Generators damage these files
-(`damage.py`). Further files with special mistakes are written by hand (`by_hand.py`). The module
-`judges.py` checks what the readers do with each damaged file. It requires that
+(`damage.py`). More files were written by hand, with mistakes that generators do not make
+(`by_hand.py`). The module `judges.py` checks what the readers do with each damaged file. It
+requires that
 
 - only errors of sequela are raised, and that they name the file or the field;
 - the printed text has no control characters;

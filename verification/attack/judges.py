@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Tally:
-    """The number of damaged files of each kind, and the conditions that were violated."""
+    """Count the damaged files of each kind, and record which conditions were violated."""
 
     tried: collections.Counter[str] = field(default_factory=collections.Counter)
     refused: collections.Counter[str] = field(default_factory=collections.Counter)

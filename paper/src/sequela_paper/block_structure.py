@@ -1,4 +1,4 @@
-"""Figure 11 (appendix G): of many items only a small block interacts; the others are clocks.
+"""Figure 11 (appendix G): only a small block of items interacts; the others are clock items.
 
 The total interaction is the sum of the absolute effects over all interactions. Items are sorted by
 frequency, and the share of the total interaction that is among the first b items is computed. For
@@ -35,7 +35,7 @@ _SHOWN = 35
 
 
 def task(*, folder: str, n: int, seed: int) -> dict[str, Any]:
-    """Learn a model of the n most frequent items, and compute the interaction among the first b.
+    """Learn a model of the n most frequent items, and compute how much the first b interact.
 
     Parameters
     ----------
@@ -243,14 +243,13 @@ def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
     }
     text = (
         "The total interaction is the sum of the absolute effects over all "
-        f"{len(table)} interactions. The {block} most frequent of {n} items have {_MOST:.0%} of it "
-        f"among them, and the {at + 1} most frequent have {share[at]:.0%}. If the items are sorted "
+        f"{len(table)} interactions. {_MOST:.0%} of it is between the {block} most frequent of {n} "
+        f"items, and {share[at]:.0%} between the {at + 1} most frequent. If the items are sorted "
         f"at random instead of by frequency, the first {numbers['random_median_block']} items are "
         f"needed to reach {_MOST:.0%} (median of {_ORDERS} random permutations; the smallest "
-        f"number was {smallest}), and the first {at + 1} items have "
-        f"{numbers['random_share_first_20']:.1%} on average. {silent} items ({silent / n:.0%}) "
-        f"have no interactions. {int(behind.sum())} interactions are between two items outside the "
-        "block."
+        f"number was {smallest}), and {numbers['random_share_first_20']:.1%} is between the first "
+        f"{at + 1} items on average. {silent} items ({silent / n:.0%}) have no interactions. "
+        f"{int(behind.sum())} interactions are between two items outside the block."
     )
     return Verdict(bool(block < n / 2 and block < smallest), text, numbers)
 

@@ -257,7 +257,7 @@ def _point(table: pd.DataFrame, setting: str, m: int) -> tuple[float, float]:
 
 
 def _log_ratio(one: tuple[float, float], two: tuple[float, float]) -> tuple[float, float]:
-    """Return the logarithm of the ratio of two variances, and the standard error of it."""
+    """Return the logarithm of the ratio of two variances, and its standard error."""
     error = math.hypot(one[1] / one[0], two[1] / two[0])
     return math.log(one[0] / two[0]), error
 
@@ -278,7 +278,7 @@ def _slopes(table: pd.DataFrame, low: int, high: int) -> dict[str, tuple[float, 
 def _is_one_over(slopes: Mapping[str, tuple[float, float]]) -> bool:
     """Return whether every slope differs from -1 by less than 0.1 + 3 standard errors.
 
-    This limit must itself be below 0.5.
+    If this limit is 0.5 or more for any slope, the slope is too uncertain, and the result is False.
     """
     return all(abs(slope + 1.0) < 0.1 + 3.0 * error < 0.5 for slope, error in slopes.values())
 

@@ -67,8 +67,8 @@ def _trial(rng: np.random.Generator, w: float, t: float, m: int, draws: int) -> 
         "m": m,
         "draws": draws,
         # The proof of Theorem 1 needs 1 - r >= exp(-w t) / 2, where r is the share of the items
-        # that are present. The proof derives this from the condition below, which defines m_0. (The
-        # m_3 that the paper prints is too small.)
+        # that are present. The proof derives this from the condition below, which defines m_0, a
+        # lower limit of m. (The lower limit m_3 that the paper prints is too small: see slips.py.)
         "enough": bool(math.sqrt(math.log(m) / m) <= math.exp(-w * t) / 2.0),
         "m_variance": float(m * moments[:, 1].mean()),
         "m_variance_se": float(m * moments[:, 1].std(ddof=1) / math.sqrt(draws)),
@@ -164,7 +164,8 @@ def _judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
         falls and rises and falls_measured and held > 0.99 and np.abs(ratio - 1.0).max() < 0.05
     )
     text = (
-        "The rate with the smallest C2 is "
+        "Theorem 1 limits m times the variance by C2, up to smaller terms. The rate with the "
+        "smallest C2 is "
         + ", ".join(f"{w:.2f} at t* = {t:g}" for t, w in zip(C2["t"], C2["w"], strict=True))
         + f", and the smallest C2 grows from {C2['value'].iloc[0]:.2f} to "
         f"{C2['value'].iloc[-1]:.1f}. In simulations with {int(last['m'].max()):,} items, the "

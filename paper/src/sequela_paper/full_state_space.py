@@ -107,8 +107,8 @@ class FullStateSpace:
         q = solve(slope, transposed=True)
         gradient = np.empty((n, n))
         for j in range(n):
-            # An entry is q' (dQ / d theta_ij) p: the flow of item j out of the sets that contain i,
-            # or out of all sets if i = j.
+            # An entry of the gradient is q' (dQ / d theta_ij) p. Here theta_ij changes the rate of
+            # item j in the sets that contain i, or in all sets if i = j.
             flow = solve.rates_of(j) * p
             without, with_ = _halves(q, j)
             _halves(flow, j)[0][...] *= with_ - without

@@ -79,8 +79,8 @@ def task(
     seed : int
         Seed of random starts and sampled orders.
     extrapolated_sizes : collection of int
-        Numbers of items for which the published way over all sets is always extrapolated from one
-        gradient, even if it would end within the limit.
+        Numbers of items for which a fit by the published method over all sets is not run to its
+        end. Its time is extrapolated from one gradient, even if the fit would end within the limit.
 
     Returns
     -------

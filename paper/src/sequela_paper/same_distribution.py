@@ -34,9 +34,9 @@ _PARAMETERS = ("theta_11", "theta_12", "theta_21", "theta_22")
 def task(*, seed: int, alpha: float, points: int) -> dict[str, Any]:
     """Return members of the family and the true model, with probabilities of sets and orders.
 
-    No random numbers are used. The members are chosen so that the log-odds that item 1 arrived
-    first are equidistant, because the interactions grow in proportion to these log-odds towards
-    the ends of the interval of s.
+    No random numbers are used. From one member to the next, the log-odds that item 1 arrived first
+    change by the same step. With equal steps of s, members near the ends of the interval of s would
+    have very different interactions, because these grow in proportion to the log-odds.
     """
     del seed
     # Section 3.1: theta_11 = theta_21 = 0, theta_12 = -theta_22 = alpha.
@@ -97,7 +97,7 @@ def _draw(tables: Mapping[str, pd.DataFrame]) -> Any:
             zorder=3,
         )  # fmt: skip
         _label(ax, truth, x, y, f"true model: {truth['first']:.0%}", colour=OUTLIER)
-        # Mark the members with about these probabilities that item 1 arrived first.
+        # Mark two members, in which item 1 arrives first with about these probabilities.
         for chance in (0.02, 0.5):
             row = members.iloc[int((members["first"] - chance).abs().argmin())]
             ax.plot([row[x]], [row[y]], color=LINE, marker="o", markersize=4.5)
@@ -158,9 +158,9 @@ EXPERIMENTS = {
         title="two-item models with the same distribution of sets",
         where="Figure 4, appendix A",
         claim=(
-            "A one-dimensional family of two-item models gives the same distribution of sets, from "
-            "models in which item 1 nearly always comes first to models in which item 2 nearly "
-            "always comes first."
+            "All models of a one-dimensional family of two-item models have the same distribution "
+            "of sets. At one end of the family, item 1 nearly always comes first, and at the other "
+            "end, item 2 nearly always comes first."
         ),
         task="sequela_paper.same_distribution:task",
         cases=_cases,

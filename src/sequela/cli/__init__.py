@@ -1,8 +1,8 @@
 """The command ``sequela``.
 
-Nothing heavier than click is imported until a command runs, so that ``--help`` and tab completion
-are fast. A command reads its options, calls the Python function that does the work, and prints the
-result as text or as one JSON object. The functions that write output folders are in
+Large packages, such as NumPy, are imported only when a command runs, so that ``--help`` and tab
+completion are fast. A command reads its options, calls the Python function that does the work, and
+prints the result as text or as one JSON object. The functions that write output folders are in
 `sequela.report`.
 """
 

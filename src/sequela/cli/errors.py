@@ -35,7 +35,7 @@ class Commands(ExtensibleGroup):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Read the arguments of the group. Escape unknown ones in the error message."""
+        """Read the arguments of the group; escape control characters in error messages."""
         with _visible_usage():
             return super().make_context(info_name, args, parent, **extra)
 
@@ -73,7 +73,7 @@ def _visible_usage() -> Iterator[None]:
 
 
 def _label_hint(error: click.ClickException) -> str:
-    """Return a hint if click may have read a label such as -18q as an option, else no text."""
+    """Return a hint if click may have read a label such as -18q as an option, or an empty text."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return ""
     labels = [

@@ -60,7 +60,7 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     "heavy:SHAPE. Without SHAPE, gamma and heavy choose the shape by held-out likelihood. With "
     "effects, items change the rate of observation (oMHN with the symmetric penalty). With "
     "effects:l1, the penalty is L1. The data cannot distinguish such effects from other "
-    "interactions. With any, the kinds gamma, heavy and effects:l1 are compared.",
+    "interactions. With any, exponential, gamma, heavy and effects:l1 are compared.",
 )
 @click.option("--no-check", is_flag=True, help="Do not check which orders the data allow.")
 @times_option
@@ -68,7 +68,7 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
 @click.option(
     "--orders",
     metavar="FILE",
-    help="Table of known orders: sample, before, after and, optionally, probability.",
+    help="Table of known orders. Columns: sample, before, after and, optionally, probability.",
 )
 @click.option(
     "--missing",
@@ -110,9 +110,9 @@ __all__ = ["execution_for", "fit", "read_output", "show"]
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Maximum predicted CPU time for the pseudo-times, and the same for the arrival times of "
-    "the timeline. If exact answers would take longer, orders are drawn for the samples that take "
-    "the longest.",
+    help="Maximum predicted CPU time for the pseudo-times. The arrival times of the timeline may "
+    "take as long again. If exact answers would take longer, orders are drawn for the samples that "
+    "take the longest.",
 )
 @click.option("--force", is_flag=True, help="Replace the folder of an earlier fit.")
 @click.option(
@@ -134,12 +134,12 @@ def fit(
     """Learn a model from DATA, a table of samples and items.
 
     The output folder contains the model, figures, and tables of interactions, orders, pseudo-times
-    and frequencies. report.html shows all of them in a browser. run.json has the versions, seed,
-    options and the checksum of the data, so that the run can be repeated exactly. Each order is
-    shown with the range that the data allow: the smallest and the largest probability among models
-    within 2 nats of the best model. While the command runs, the folder is called OUTPUT.incomplete.
-    The model is written first and is not lost if the command is stopped. Progress, and notices
-    about how DATA was read, go to standard error.
+    and frequencies. report.html shows all of them in a browser. run.json has the versions, the
+    seed, the options and a checksum of the data, so that the run can be repeated exactly. Each
+    order is shown with the range that the data allow: the smallest and the largest probability
+    among models within 2 nats of the best model. While the command runs, the folder is called
+    OUTPUT.incomplete. The model is written first and is not lost if the command is stopped.
+    Progress, and notices about how DATA was read, go to standard error.
     """
     execution = execution_for(given.pop("threads"), given.pop("checkpoint"))
     table_budget = given.pop("table_budget")
@@ -299,8 +299,9 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
         return
     misfit = report.fit_check is not None and not report.fit_check.fits
     if misfit or report.model.observation.constant_rate is None:
-        # A posterior would not help. Either its models would not describe the data either, or a
-        # posterior cannot be computed for the observation times of this fit.
+        # A posterior would not help. If the model of the fit does not describe the data, the models
+        # of a posterior would not describe them, either. And if the rate of the observation is not
+        # constant, a posterior cannot be computed.
         console.print(
             "\nDo not report an order that the data cannot tell, or that is not trusted",
             soft_wrap=True,
@@ -317,9 +318,9 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
         first += "    makes a table without empty cells\n"
         table = made
     items = f" --drop {shlex.quote(','.join(options.drop))}" if options.drop else ""
-    items_to_read = items
     if options.orders is not None:
         items += f" --orders {shlex.quote(options.orders)}"
+    items_to_read = items
     items += f" --most-frequent {options.most_frequent}" if options.most_frequent else ""
     pair = [str(untold.iloc[0][name]) for name in ("first", "second")]
     # Without "--", a label such as -18q would be read as an option.
@@ -328,14 +329,10 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
     steps = (
         f"\nWhere the data cannot tell, do not report an order. The next steps:\n{first}"
         f"  sequela posterior {table} -o {certainty}{items}\n"
-        "    gives each order a probability, averaged over all plausible models"
+        "    gives each order a probability, averaged over all plausible models\n"
+        f"  sequela plan {certainty} {table}{items_to_read} {asked}\n"
+        "    shows how many more samples would decide an order"
     )
-    if not report.import_summary.missing and options.orders is None:
-        # `sequela plan` needs complete samples without known orders.
-        steps += (
-            f"\n  sequela plan {certainty} {table}{items_to_read} {asked}\n"
-            "    shows how many more samples would decide an order"
-        )
     console.print(steps, soft_wrap=True)
 
 

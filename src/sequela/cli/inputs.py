@@ -193,7 +193,9 @@ def check_output(path: Path | None, *, force: bool) -> None:
             "exist; make it first"
         )
     if not os.access(parent, os.W_OK):
-        raise InputError(f"you may not write to the folder {str(parent)!r}; choose another folder")
+        raise InputError(
+            f"you have no permission to write to the folder {str(parent)!r}; choose another folder"
+        )
 
 
 def load_model(path: Path) -> Model:
@@ -233,13 +235,14 @@ def load_data(
     times: str | None = None,
     most_frequent: int | None = None,
     weights: str | None = None,
+    orders: str | None = None,
     drop: str | None = None,
 ) -> Dataset:
     """Read a table of samples and items, and print notices about the import on standard error."""
     from sequela.report import read_samples
 
     return read_samples(
-        path, times=times, most_frequent=most_frequent, weights=weights,
+        path, times=times, most_frequent=most_frequent, weights=weights, orders=orders,
         drop=split_items(drop) or (),
     ).data  # fmt: skip
 

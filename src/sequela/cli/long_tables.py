@@ -47,7 +47,7 @@ def long_options(command: Command) -> Command:
             "--date-column",
             metavar="COLUMN",
             help="With --long: column with the time at which the item was first present, as a date "
-            "or a number. It determines the order of the items.",
+            "or a number. These times determine the order of the items.",
         ),
         click.option(
             "--orders",

@@ -170,9 +170,8 @@ def _advice(report: dict[str, Any], model_path: Path) -> str:
         )
     if any(row["verdict"] == Verdict.NOT_TRUSTED for row in report["pairs"]):
         said += (
-            " Orders are not trusted if the model does not describe the data. Where the "
-            "model and the data differ is written in `result.fit_check` of run.json, and "
-            "in report.html."
+            " Orders are not trusted if the model does not describe the data. run.json (in "
+            "`result.fit_check`) and report.html say where the model and the data differ."
         )
     if any(row["verdict"] == Verdict.CANNOT_TELL for row in report["pairs"]):
         said += (

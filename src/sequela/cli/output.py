@@ -113,8 +113,8 @@ class _Notices(logging.Handler):
 def show_notices(ctx: click.Context) -> None:
     """Print log messages of the package as plain lines on standard error until `ctx` closes.
 
-    Python's warnings are printed as usual. Their control characters are escaped, because they may
-    quote labels.
+    Python's warnings are printed as usual, but control characters in them are escaped, because a
+    warning may quote a label.
     """
     log = logging.getLogger("sequela")
     handler = _Notices(logging.WARNING)
@@ -164,7 +164,7 @@ _start_up = _StartUp()
 
 
 def told() -> None:
-    """Cancel the report that the command has started, because it has now printed something."""
+    """Do not report any more that the command has started, because it now prints something."""
     _start_up.stop()
 
 

@@ -34,6 +34,11 @@ __all__ = ["plan"]
 @click.argument("first")
 @click.argument("second")
 @click.option(
+    "--orders", metavar="FILE",
+    help="Table of known orders, if POSTERIOR was made with one: sample, before, after and, "
+    "optionally, probability.",
+)  # fmt: skip
+@click.option(
     "--samples", metavar="N,N,...",
     help="Numbers of new samples. Default: 0, the number of samples in DATA, and three times this "
     "number.",
@@ -57,8 +62,8 @@ __all__ = ["plan"]
 )  # fmt: skip
 @click.option(
     "--certainty", type=float, default=0.95, show_default=True,
-    help="With reweight: a study calls an order if the posterior probability of this order is "
-    "at least this number.",
+    help="With --method reweight: a study calls an order if the posterior probability of this "
+    "order is at least this number.",
 )  # fmt: skip
 @click.option(
     "--studies", type=click.IntRange(min=2),
@@ -88,8 +93,8 @@ def plan(
     """Predict how well a larger study would tell whether FIRST or SECOND came first.
 
     POSTERIOR is the folder of `sequela posterior`, and DATA is the table that it was made from.
-    Each model that is drawn from POSTERIOR is in turn assumed to be the true model, and larger
-    studies are simulated from it. A study calls an order if its data can tell this order. The
+    One after another, the models in POSTERIOR are assumed to be the true model, and larger studies
+    are simulated from this model. A study calls an order if its data can tell this order. The
     output shows how often a study would call the right order or the wrong order, and the expected
     evidence in nats. Clock items are independent of all other items. With --method check this can
     take many minutes. The computation is faster with fewer --studies, --samples and --clocks.
@@ -100,13 +105,14 @@ def plan(
     for path in (output, plot):
         check_output(path, force=force)
     _check_picture(plot)
-    settings, drop = asked.pop("settings"), asked.pop("drop")
+    settings, drop, orders = (asked.pop(name) for name in ("settings", "drop", "orders"))
     options = {name: value for name, value in {**asked, **settings}.items() if value is not None}
     for name in ("samples", "clocks"):
         options[name] = _numbers(name, options.get(name))
+    samples = load_data(data, drop=drop, orders=orders)
     found = plan_study(
-        load_posterior(posterior_path), load_data(data, drop=drop), options.pop("first"),
-        options.pop("second"), **options,
+        load_posterior(posterior_path), samples, options.pop("first"), options.pop("second"),
+        **options,
     )  # fmt: skip
     if output is not None:
         write_table(found.table, output, index=False)

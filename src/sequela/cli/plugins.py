@@ -3,8 +3,8 @@
 A package adds a command with an entry point of the group ``sequela.commands``, such as
 ``paper = "sequela_paper.command:paper"``. On the left is the name of the command, on the right the
 module and the click command in it. ``sequela --help`` imports the module to show the first line of
-the help of the command, so the module must not import anything heavy. If a command cannot be
-loaded, it reports an error when it is used, and all other commands work.
+the help of the command, so the module must not import packages that load slowly. If a command
+cannot be loaded, it reports an error when it is used, and all other commands work.
 """
 
 from __future__ import annotations

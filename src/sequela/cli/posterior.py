@@ -61,7 +61,7 @@ _MAX_ROWS = 20
 @drop_option
 @click.option(
     "--orders", metavar="FILE",
-    help="Table of known orders: sample, before, after and, optionally, probability.",
+    help="Table of known orders. Columns: sample, before, after and, optionally, probability.",
 )  # fmt: skip
 @click.option(
     "--continue", "proceed", is_flag=True,

@@ -155,7 +155,7 @@ def collect(
 ) -> None:
     """Make tables of the records that `sequela repeat` wrote to FOLDER.
 
-    It is an error if repeats are missing, unless --partial is given.
+    Missing repeats are an error, unless --partial is given.
     """
     from sequela.repeats import read_plan
     from sequela.report import RepeatTables, describe_repeats, write_repeat_tables

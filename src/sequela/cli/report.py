@@ -32,7 +32,7 @@ __all__ = ["report"]
     "--clinical",
     type=click.Path(path_type=Path),
     help="Survival times of the samples: data_clinical_patient.txt of cBioPortal, or the table "
-    "that its study view downloads.",
+    "that can be downloaded from its study view.",
 )
 @click.option(
     "--clinical-samples",

@@ -63,13 +63,14 @@ def rivals(
 ) -> None:
     """Test each order in MODEL against the opposite order.
 
-    DATA is the table that MODEL was learned from. The evidence for an order is how much better it
-    fits the data than the opposite order, in nats.
-    It is the log-likelihood ratio of two models, the best one found with either order. Both are
-    learned on the same interactions, with a weak prior and without the penalty. Below about 2 nats
-    the data cannot tell which order is right, however certain the model seems. One pair is reversed
-    at a time. If several pairs must be reversed together to explain the data, this evidence is too
-    large; `sequela fit` also checks such cases (order_ranges.csv).
+    DATA is the table that MODEL was learned from. The evidence for an order says how much better
+    the data fit this order than the opposite order, in nats. The evidence is the log-likelihood
+    ratio of the best model found with this order and the best model found with the opposite order.
+    Both models are learned on the same interactions, with a weak prior and without the penalty.
+    Below about 2 nats the data cannot tell which order is right, however certain the model seems.
+    One pair is reversed at a time. If a model with the opposite order explains the data only when
+    several pairs are reversed together, this evidence is too large; `sequela fit` also checks such
+    cases (order_ranges.csv).
     """
     check_output(output, force=force)
     chosen = []

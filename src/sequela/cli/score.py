@@ -53,7 +53,7 @@ def score(
     error = f" +- {report['se']:.2g}" if report["se"] else ""
     make_console().print(
         f"mean log-likelihood of {report['samples']} samples: {report['log_likelihood']:.6f}"
-        f"{error} ({report['exact']} sets exact, {report['sampled']} sampled)",
+        f"{error} ({report['exact']} evaluated exactly, {report['sampled']} by Monte Carlo)",
         soft_wrap=True,
     )
 

@@ -16,9 +16,9 @@ __all__ = ["order_statements"]
 def order_statements(draft: Draft) -> list[list[tuple[str, str]]]:
     """Return for each sample the pairs (before, after) that follow from its dates.
 
-    Items with the same date have no order. Pairs are formed only of items with consecutive dates,
-    because all other orders follow from these pairs. Items without a date and missing items are
-    left out.
+    The order of items with the same date is unknown. Only items with consecutive dates become
+    pairs, because all other orders follow from these pairs. Items without a date and missing items
+    are left out.
 
     Examples
     --------

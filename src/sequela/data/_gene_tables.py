@@ -124,7 +124,10 @@ def _number(cell: str) -> float | None:
 def read_genes(
     path: str | os.PathLike[str], code: Callable[[str], int], expected: str, encoding: str | None
 ) -> GeneTable:
-    """Read one table; `expected` describes its cells in error messages."""
+    """Read one table.
+
+    `code` returns the code of a cell. `expected` describes valid cells in error messages.
+    """
     name = file_name(path)
     lines = ((n, line) for n, line in enumerate(text_lines(path, encoding), 1) if line.strip(BLANK))
     lines = ((n, line) for n, line in lines if not line.startswith("#"))

@@ -226,7 +226,10 @@ def _missing_text(part: MissingCells) -> str:
 
 
 def missing_cells(data: Dataset, panels: Sequence[str] | None) -> tuple[MissingCells, ...]:
-    """Count the missing cells of the samples of each panel; the largest number comes first."""
+    """Count the missing cells by reason; the most frequent reason comes first.
+
+    If `panels` names the panel of each sample, the samples of each panel are counted separately.
+    """
     if data.missing is None:
         return ()
     reasons = ["not profiled"] * data.n_samples

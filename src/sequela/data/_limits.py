@@ -1,4 +1,4 @@
-"""Limits of the size of files. Environment variables can raise them.
+"""Limits of the size of files, which environment variables can change.
 
 A file that is far larger than any real table was probably given by mistake. Without limits, it
 would be read for minutes, or until the memory is full, before an error is raised. Limits are
@@ -77,7 +77,8 @@ def refuse_size(size: int, first: list[str], name: str) -> None:
 def refuse_lines(lines: int, name: str) -> None:
     """Raise an error if a file has more lines than twice the limit of rows.
 
-    Comments also count as lines. If the limit of rows was lowered, its default value is used here.
+    Comments also count as lines, so there may be far fewer rows than lines. Therefore this check
+    ignores a limit of rows that is below the default.
     """
     if lines > 2 * max(ROWS.default, ROWS.most):
         ROWS.refuse(lines, name, about=True)

@@ -87,7 +87,7 @@ PRESETS = {
 
 
 def preset_named(name: str | None) -> Preset:
-    """Return the preset of this name; for None, the preset of a table of no known kind."""
+    """Return the preset with this name; None gives the preset for all other long tables."""
     if name is None:
         return PLAIN
     if name not in PRESETS:

@@ -53,7 +53,8 @@ class Lines:
     """The sample, the item, the code of the value and the date of each line that counts.
 
     `samples` and `items` map each label to a number. For each line, `who` has the number of its
-    sample, and `what` has the number of its item.
+    sample, and `what` has the number of its item. `left_out` has the number of lines that do not
+    count, for each reason.
     """
 
     samples: dict[str, int] = field(default_factory=dict)
@@ -292,7 +293,7 @@ class _OneFile:
         )
 
     def _date(self, cell: str, line: int) -> float:
-        """Return a date as a number of days, and a number unchanged; NaN if the cell is unknown."""
+        """Return a date as a number of days, and a number unchanged; NaN if the date is missing."""
         if cell.casefold() in MISSING:
             return math.nan
         kind, number = _read_date(cell)

@@ -1,4 +1,7 @@
-"""Read a MAF line by line, and find which lines count, for which sample and for which gene."""
+"""Read a MAF line by line, and find which lines count, for which sample and for which gene.
+
+A MAF is a table in the Mutation Annotation Format: each line is a mutation of a gene in a sample.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,7 @@ class Rules:
     ----------
     consequences : iterable of str, optional
         The values of Variant_Classification that count, in upper or lower case; "all" counts every
-        line. None: all values count, except those that are silent or outside of genes.
+        line. None: all values count, except those of mutations that are silent or outside of genes.
     promoters : iterable of str
         Genes for which 5'Flank counts too.
     germline : bool
@@ -326,10 +329,15 @@ def _check_columns(position: dict[str, int], name: str, *, needs_class: bool) ->
     for label in (_GENE, _SAMPLE, _CLASS):
         if label not in position and (label != _CLASS or needs_class):
             every = option("consequences", ["all"])
-            hint = f" To count every line, use {every}." if label == _CLASS else ""
+            hint = ""
+            if label == _CLASS:
+                hint = (
+                    " This column says which mutations count. To count all mutations without this "
+                    f"column, use {every}."
+                )
             raise InputError(
-                f"{name} has no column {label.title()} (found: {', '.join(list(position)[:6])}). "
-                f"Is it a MAF?{hint}"
+                f"{name} has no column {label.title()} (its first columns: "
+                f"{', '.join(list(position)[:6])}). Is it a MAF?{hint}"
             )
 
 

@@ -5,8 +5,8 @@ data_gene_panel_matrix.txt says which panel each sample has. One further file pe
 genes of the panel.
 
 In GENIE releases the first file is called data_gene_matrix.txt, and the lists of genes are in a
-folder gene_panels. A third file, genomic_information.txt, is a table of the regions of all panels
-(SEQ_ASSAY_ID) with their genes.
+folder gene_panels. A third file, genomic_information.txt, is a table of the examined regions. It
+says to which panel (SEQ_ASSAY_ID) and gene each region belongs.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class PanelGenes:
         """Return a table (samples x genes) that is True if the panel of a sample lacks the gene."""
         rows: dict[str, npt.NDArray[np.bool_]] = {}
         for panel in set(panels):
-            if panel not in self.genes:  # a panel without a list examines all genes; see `require`
+            # `require` has refused panels without a list, except assays that examine all genes.
+            if panel not in self.genes:
                 rows[panel] = np.zeros(len(genes), dtype=np.bool_)
             else:
                 covered = self.genes[panel]
@@ -80,7 +81,7 @@ class PanelGenes:
 
 
 def read_matrix(path: Path, header: list[str], profile: str) -> SamplePanels:
-    """Read which panel each sample has for one profile, such as mutations."""
+    """Read the panel of each sample. `profile` is the label of the column with the panels."""
     name = file_name(path)
     who, what = header.index("sample_id"), header.index(profile)
     of: dict[str, str] = {}
@@ -184,7 +185,10 @@ def _is_regions(path: Path) -> bool:
 
 
 def _read_regions(path: Path, found: PanelGenes) -> None:
-    """Read the regions of all panels of GENIE. Regions that are not reported do not count."""
+    """Read the regions of all panels of GENIE.
+
+    A region does not count if the column includeInPanel says that the panel does not report it.
+    """
     name = file_name(path)
     labels: list[str] = []
     panels: dict[str, set[str]] = {}

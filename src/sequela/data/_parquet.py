@@ -33,7 +33,8 @@ def parquet_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, list[str]]
         ROWS.refuse(about.num_rows, name)
         table = pq.read_table(path)
         labels = [compose(str(label).strip()) for label in table.column_names]
-        # pandas stores its index as the last column; in text files it is the first.
+        # pandas stores the index of a table in the last column of a Parquet file. Here it becomes
+        # the first column, as in text files.
         index = [j for j, label in enumerate(labels) if label.startswith("__index_level_")]
         order = index + [j for j in range(len(labels)) if j not in index]
         columns = [table.column(j).to_pylist() for j in order]

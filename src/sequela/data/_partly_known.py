@@ -50,8 +50,7 @@ class PartlyKnown:
         orders: tuple[tuple[OrderStatement, ...], ...] | None,
         weights: npt.NDArray[np.float64] | None,
     ) -> None:
-        # Without missing cells, the value is None, so that complete data never use the code for
-        # missing cells.
+        # If no cell is missing, `_missing` is None. Then the functions for complete data are used.
         self._missing = None
         if missing is not None and missing.any():
             self._missing = np.ascontiguousarray(missing)
@@ -115,9 +114,9 @@ class PartlyKnown:
         Parameters
         ----------
         missing : array-like of bool, samples x items
-            True where nobody looked for the item. Cells that are missing already stay missing.
-            An item in a statement about the order of a sample must not become missing in this
-            sample.
+            True where it is not known whether the sample has the item. Cells that are already
+            missing stay missing. If a statement about the order of a sample names an item, the
+            cell of this item must not become missing.
 
         Examples
         --------

@@ -131,9 +131,10 @@ def _refuse_unfit(labels: list[str], argument: str) -> None:
 def axis_labels(
     argument: str, given: Iterable[object] | None, own: Iterable[object] | None, count: int
 ) -> tuple[str, ...]:
-    """Return the labels of one axis.
+    """Return the labels of all rows or of all columns.
 
-    These are the given labels, otherwise those of the table, otherwise the positions.
+    `argument` is "samples" for rows and "items" for columns. The result is `given`. If it is None,
+    the result is `own`, the labels of the table. If both are None, the labels are the positions.
     """
     if given is None:
         if own is None:

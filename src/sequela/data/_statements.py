@@ -199,11 +199,11 @@ def find_cycle(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def closed(statements: Sequence[OrderStatement], kept: Iterable[str]) -> tuple[OrderStatement, ...]:
-    """Return the statements about items in `kept`, both the given ones and those that follow.
+    """Return the given statements about items in `kept`, and those that follow from others.
 
-    Statements of probability 1 can be combined through an item that is not kept: a before b and b
-    before c imply a before c. If the order of a pair is certain in this way, an uncertain statement
-    about the same pair is left out.
+    Two statements of probability 1 can be combined if they share an item that is not kept: a before
+    b and b before c imply a before c. If the order of a pair is certain in this way, an uncertain
+    statement about the same pair is left out.
     """
     labels = set(kept)
     later: dict[str, set[str]] = {}
@@ -223,7 +223,8 @@ def closed(statements: Sequence[OrderStatement], kept: Iterable[str]) -> tuple[O
     through = {
         pair
         for pair in certain
-        # A pair that only follows from other statements is needed only if an item is not kept.
+        # A pair that was not given follows from given statements. It is added only if an item is
+        # not kept, because these statements may then be left out.
         if pair in direct or any(label not in labels for label in later)
     }
     found = [OrderStatement(*pair) for pair in through if labels.issuperset(pair)]

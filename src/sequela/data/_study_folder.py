@@ -40,9 +40,9 @@ class Study:
     mutations: Path | None
     cna: Path | None
     sequenced: list[str] | None = None
-    certain: bool = False  # whether `sequenced` lists only sequenced samples, not all samples
+    certain: bool = False  # False if some samples in `sequenced` may not have been sequenced
     panels: dict[str, SamplePanels] = field(default_factory=dict)  # for "mutations" and "cna"
-    genes: PanelGenes | None = None  # None if one panel was used and its genes are not needed
+    genes: PanelGenes | None = None  # None if all samples have one panel, whose genes were not read
     files: list[SourceFile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -52,7 +52,11 @@ def look_into(
     panel: str | None = None,
     panels: Sequence[str | os.PathLike[str]] = (),
 ) -> Study:
-    """Find the files of a study, its sequenced samples and its gene panels."""
+    """Find the files of a study, its sequenced samples and its gene panels.
+
+    If `panel` is given, only samples with this gene panel are used. `panels` are additional folders
+    or files that define gene panels.
+    """
     if not isinstance(folder, str | os.PathLike):
         raise InputError(f"folder must be a path; found {folder!r:.80}.")
     name = file_name(folder)
@@ -87,7 +91,7 @@ def _first(root: Path, there: set[str], names: tuple[str, ...]) -> Path | None:
 
 
 def _find_sequenced(study: Study, root: Path) -> None:
-    """Read the samples that were sequenced from the first of three lists that exists."""
+    """Read the samples that were sequenced. Of three possible files, use the first that exists."""
     lists = (
         (root / "case_lists" / "cases_sequenced.txt", _case_list),
         (root / "case_lists" / "cases_all.txt", _case_list),
@@ -173,7 +177,10 @@ def _read_genes(study: Study, root: Path, panels: Sequence[str | os.PathLike[str
 
 
 def _assays(root: Path) -> SamplePanels | None:
-    """Return the assays in the clinical table of a GENIE release; None for other studies."""
+    """Return the panel of each sample of a GENIE release; None for other studies.
+
+    In a GENIE release, panels are called assays, and the table of clinical data names them.
+    """
     path = root / "data_clinical_sample.txt"
     if not path.is_file() or not (root / "genomic_information.txt").is_file():
         return None

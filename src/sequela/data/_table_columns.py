@@ -19,8 +19,8 @@ __all__ = ["ABSENT", "MISSING", "NOT_KNOWN", "PRESENT", "Asked", "Columns", "set
 PRESENT = {"1", "1.0", "true", "yes"}
 ABSENT = {"0", "0.0", "false", "no"}
 MISSING = {"", "na", "n/a", "nan", "null", "none", "<na>", "#n/a", ".", "?", "-", "missing"}
-# The entries of `MISSING` that can only mean that a value is unknown. An empty cell may also mean
-# that an item is absent, because people write tables by hand.
+# The entries of `MISSING` that can only mean that a value is unknown. Other entries may also mean
+# that an item is absent. For example, in tables written by hand the cell is then often empty.
 NOT_KNOWN = {"na", "n/a", "nan", "<na>", "#n/a", "missing"}
 _ID_NAMES = {
     *("", "sample", "samples", "sample_id", "sampleid", "sample id", "id", "ids", "index"),

@@ -67,10 +67,11 @@ class RowCheck:
         self.problems = Problems(name)
 
     def row(self, line: int, row: list[str], blank: int | None) -> bool:
-        """Return whether a row has the right number of cells.
+        """Check the number of cells of a row; return whether it is right.
 
-        `blank` is the number of the first blank line above the row, or None. In a table of one
-        column, a blank line is a sample without a value, which is a mistake.
+        Mistakes are added to `problems`. `blank` is the line number of the first blank line above
+        the row, or None. In a table of one column, such a line is also a mistake, because it is a
+        sample without a value.
         """
         labels = self._columns.labels
         if blank is not None and len(labels) == 1:
@@ -85,7 +86,7 @@ class RowCheck:
         return False
 
     def cells(self, values: bytes, line: int, row: list[str]) -> None:
-        """Check a row with cells that are not 0 or 1; `values` has the codes of its items."""
+        """Check a row in which cells are neither 0 nor 1; `values` has the codes of its items."""
         for place, value in enumerate(values):
             if value == UNFIT:
                 self._cell(line, row, self._columns.items[place])

@@ -51,7 +51,7 @@ __all__ = [
 
 _BLOCK = 1 << 20
 # The largest number of characters in a line; a line of a million long cells has fewer. A file with
-# a longer line is not a table, and the line would fill the memory: a few kilobytes of gzip can
+# a longer line is not a table, and the line would fill the memory: a few megabytes of gzip can
 # expand to one line of several gigabytes.
 _LONGEST_LINE = 1 << 28
 
@@ -345,7 +345,10 @@ _STRIPPED_CONTROLS = ("\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\
 
 
 class _WatchedLines:
-    """Iterates over lines for the csv module, and notes control characters in the last record."""
+    """Iterates over lines for the csv module.
+
+    It also keeps in mind whether the lines of the last record had control characters.
+    """
 
     def __init__(self, lines: Iterator[str]) -> None:
         self._lines = lines
@@ -355,8 +358,8 @@ class _WatchedLines:
         for line in self._lines:
             if any(control in line for control in _STRIPPED_CONTROLS):
                 self._controls = True
-            # A quoted cell may contain line breaks. The csv module keeps only those that the lines
-            # still have.
+            # A quoted cell may contain a line break, which `lines` no longer has. Add it again for
+            # the csv module, which ignores line breaks outside of quoted cells.
             yield line + "\n" if '"' in line else line
 
     def found_control(self) -> bool:
@@ -420,7 +423,8 @@ def cell_rows(
 
 
 def _widths(lines: Sequence[str], separator: str) -> list[int]:
-    # The last of these lines may be an incomplete row, because a cell may contain line breaks.
+    # A quoted cell may contain line breaks and may continue after the last of these lines. The csv
+    # module then raises an error, and the result is empty.
     with contextlib.suppress(InputError):
         return [len(row) for _, row in cell_rows(iter(lines), separator, "") if any(row)]
     return []
@@ -447,15 +451,20 @@ _DATE = re.compile(r"\d{1,2}-(mar|sep|sept|dec|oct|apr|feb|nov)|(mar|sep|dec)-\d
 
 
 def composed_hint(label: str) -> str:
-    """Return a note for a repeated label that looks different in the file; no note for ASCII.
+    """Return a note for a message about a repeated label; it is empty for a label in ASCII.
 
-    Unicode can write an accented letter as one character or as two. Both become the same label.
+    Unicode can write an accented letter as one character or as two. Both become the same label, so
+    the two labels may differ in the file.
     """
     return "" if label.isascii() else ", compared after Unicode normalisation to NFC"
 
 
 def check_labels(labels: Sequence[str], what: str, where: str, first: int = 1) -> list[str]:
-    """Refuse labels that are empty, repeated or not printable; return notes on unusual ones."""
+    """Refuse labels that are empty, repeated or not printable; return notes on unusual ones.
+
+    For messages, `what` is the kind of the labels, `where` the file, and `first` the number of the
+    first label.
+    """
     if not all(labels):
         raise InputError(
             f"{where}: {what} number {list(labels).index('') + first} has no label. Name it, or "

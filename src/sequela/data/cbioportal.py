@@ -75,10 +75,11 @@ def read_cbioportal(
     Parameters
     ----------
     mutations : str or path, optional
-        A download of the results view, whose cells are protein changes, WT (wild type) or NS (not
-        sequenced), or a MAF.
+        A MAF, or a download of the results view. The cells of such a download are protein changes,
+        WT (wild type) or NS (not sequenced).
     cna : str or path, optional
-        GISTIC levels from -2 to 2, from the results view or data_cna.txt of a study.
+        A table of GISTIC levels from -2 to 2: a download of the results view, or data_cna.txt of a
+        study.
     folder : str or path, optional
         The folder of a study, instead of the two files. The reader uses data_mutations.txt,
         data_cna.txt, and a list of the samples that were sequenced. The list is the first of these

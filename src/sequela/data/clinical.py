@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["read_clinical"]
 
-# The labels of the columns of an endpoint begin with the key in study folders (OS_MONTHS), and with
-# the value in downloads of the study view (Overall Survival (Months)).
+# Maps the beginning of a column label in study folders (OS in OS_MONTHS) to the beginning of the
+# same label in downloads of the study view (overall survival in Overall Survival (Months)).
 _ENDPOINTS = {
     "OS": "overall survival",
     "DFS": "disease free",
@@ -64,9 +64,9 @@ def read_clinical(
     -------
     DataFrame
         One row per sample (or patient), with the columns "patient", "time" and "event". "event" is
-        True if the event happened at "time", and False if the patient was last seen at "time"
-        without it. An unknown time or event is NaN. The ``attrs`` of the table have the entries
-        "endpoint" and "unit".
+        True if the event happened at "time", and False if the patient was last seen at "time" and
+        the event had not happened. An unknown time or event is NaN. The ``attrs`` of the table have
+        the entries "endpoint" and "unit".
 
     Examples
     --------

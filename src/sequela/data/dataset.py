@@ -1,4 +1,4 @@
-"""The data structure of all samples: a validated, immutable samples x items table.
+"""The data structure of all samples: a table of samples and items that cannot be changed.
 
 The data of a user (an array, a DataFrame, a list of sets) are converted to a `Dataset` here.
 Invalid data raise an error that names row and column. No other code checks a `Dataset` again.
@@ -288,7 +288,7 @@ class Dataset(PartlyKnown):
 
     @property
     def times(self) -> npt.NDArray[np.float64] | None:
-        """When each sample was observed (read-only, NaN if unknown); None without any times."""
+        """When each sample was observed (read-only, NaN if unknown); None if no times are given."""
         return self._times
 
     @property

@@ -162,7 +162,10 @@ class _Api:
         if answer.status_code == 404 and missing is not None:
             raise InputError(missing)
         if answer.status_code != 200:
-            raise DownloadError(f"{url} answered with status {answer.status_code}; expected 200")
+            raise DownloadError(
+                f"{url} answered with status {answer.status_code}; expected 200. Check the address "
+                "of the server, or try again later"
+            )
         try:
             return answer.json()
         except ValueError:

@@ -45,9 +45,10 @@ _EFFECTS = {
 def example_theta() -> pd.DataFrame:
     """Return a small model of ten items whose order is known by construction.
 
-    - "first" and "second" are the paper's example of two items with alpha = 4. Without "first",
-      "second" is rare. After "first", it arrives as fast as "first" did. Data about these two items
-      alone do not show which came first. Other items that arrive independently are needed.
+    - "first" and "second" are the paper's example of two items, in which the effect of "first" on
+      "second" is alpha = 4. Without "first", "second" is rare. After "first", it arrives as fast as
+      "first" did. Data about these two items alone do not show which came first. Other items that
+      arrive independently are needed.
     - "left" and "right" exclude each other: each makes the other e^4 times slower.
     - "step 1", "step 2", "step 3" are a cascade, in which each step triggers the next: "step 1" has
       no direct effect on "step 3", although the two occur together.

@@ -308,7 +308,7 @@ def _drop_unprofiled(draft: Draft, incomplete: Incomplete) -> None:
                 f"Drop these items instead with {option('incomplete', 'items')}, or drop the items "
                 f"that were rarely profiled with {option('drop')}."
             )
-        draft.keep_samples(np.asarray(~draft.unprofiled.any(axis=1)), "not profiled in some items")
+        draft.keep_samples(np.asarray(~draft.unprofiled.any(axis=1)), "not profiled for some items")
         draft.notes.append(
             f"{counted(n_rows, 'sample')} dropped, because they were not profiled for some of "
             f"{counted(n_columns, 'item')}; {option('incomplete', 'items')} drops "

@@ -243,7 +243,7 @@ class _Table:
     def draft(
         self, profiled: Iterable[str] | str | os.PathLike[str] | None, *, unlisted_missing: bool
     ) -> Draft:
-        """Return the table of the profiled samples; if `profiled` is None, of all samples."""
+        """Return the table of the profiled samples, or of all samples if `profiled` is None."""
         lines = self.lines
         draft = Draft(self.kind, [], [], np.zeros((0, 0), dtype=np.bool_), files=lines.files)
         draft.notes = list(lines.notes)
@@ -290,7 +290,7 @@ class _Table:
             draft.dropped_samples.append(Dropped("not among the profiled samples", others))
 
     def _take_items(self, draft: Draft) -> list[list[int]]:
-        """Set the items of a draft; return the columns of each label of the lines."""
+        """Set the items of a draft; return the columns for each label that the lines contain."""
         labels = list(self.lines.items)
         if self.groups is None:
             draft.items = sorted(labels)
@@ -338,8 +338,9 @@ class _Table:
         keys = pairs.row * len(draft.items) + pairs.column
         repeats = len(keys) - len(np.unique(keys))
         if repeats:
+            have = "repeats" if repeats == 1 else "repeat"
             draft.notes.append(
-                f"{counted(repeats, 'line')} repeat the sample and item of another line."
+                f"{counted(repeats, 'line')} {have} the sample and item of another line."
             )
         both = np.intersect1d(keys[codes == PRESENT_CODE], keys[codes == ABSENT_CODE])
         if len(both):
@@ -366,7 +367,7 @@ class _Table:
         unknown = int((draft.values & np.isnan(first)).sum())
         if unknown:
             draft.notes.append(
-                f"{counted(unknown, 'pair')} of sample and item without a date in some line; the "
-                "position of the item in the order is unknown."
+                f"{counted(unknown, 'pair')} of sample and item without a date in at least one "
+                "line; the position of the item in the order is unknown."
             )
         return first

@@ -53,7 +53,7 @@ def read_maf(
     encoding: str | None = None,
     **options: Unpack[MafKeywords],
 ) -> Imported:
-    r"""Read which samples have which genes mutated from a MAF (mutation annotation format).
+    r"""Read from a MAF (Mutation Annotation Format) which genes are mutated in which samples.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Merged", "Merges", "merge_items", "propose_merges", "read_merges"]
 
 # The type of `merge=` of the readers: a mapping from new names to old names, or the path of a JSON
-# file that contains one.
+# file that contains such a mapping.
 Merges: TypeAlias = "Mapping[str, Sequence[str]] | str | os.PathLike[str]"
 
 _BLOCK = 512  # number of columns that are compared with all others in one step
@@ -196,15 +196,15 @@ def propose_merges(
         is the number of samples with both items, divided by the number of samples with at least
         one of them.
     at_least : int
-        Ignore items that occur in fewer samples. For example, two items may occur only once, in the
-        same sample. They always occur together, but one sample is not enough evidence that they are
-        one event.
+        Ignore items that occur in fewer samples than this number. For example, two items may occur
+        only once, in the same sample. They always occur together, but one sample is not enough
+        evidence that they are one event.
 
     Returns
     -------
     dict
-        Maps each new name to the old names, the most frequent first. It can be passed to the
-        readers as `merge=`. Check first whether the groups make sense.
+        Maps each new name to the old names, the most frequent first. Check whether the groups make
+        sense, and then pass this dictionary to a reader as `merge=`.
 
     Examples
     --------

@@ -216,8 +216,8 @@ def orders_from_fractions(
             raise InputError(f"{label} is {value!r}; expected a number above 0.5 and {bound}.")
     if (errors is None) == (depths is None):
         raise InputError(
-            "expected either errors or depths: without the uncertainty of the fractions it is not "
-            "known which differences are significant."
+            "expected either errors or depths, not both. They say how uncertain the fractions are, "
+            "and so which differences between fractions are significant."
         )
     values = fractions.to_numpy(dtype=np.float64, na_value=np.nan)
     if np.nanmax(values, initial=0.0) > 1.5 or np.nanmin(values, initial=0.0) < 0.0:

@@ -1,8 +1,8 @@
 """Read a table of samples and items from a file: CSV, TSV and similar formats, and Parquet.
 
-If only one guess is possible, the reader guesses the separator of the cells, and whether the first
-column holds ids. Everything else that is ambiguous raises an error. The error names the option with
-which the user can decide.
+The reader finds out the separator of the cells, and whether the first column has sample ids, if the
+content of the file allows only one answer. Everything that is ambiguous raises an error. The error
+names the option with which the user can decide.
 """
 
 from __future__ import annotations
@@ -297,7 +297,8 @@ def _read(
 
 
 def _refuse_cells_as_labels(labels: list[str], where: str) -> None:
-    # The first label may be an id. A sample that is read as labels would be lost silently.
+    # If a row of values were read as labels, its sample would be lost silently. The first cell is
+    # not tested, because it may be a sample id.
     if all(label.casefold() in PRESENT | ABSENT for label in labels[1:] or labels):
         raise InputError(
             f"{where}: the first line looks like values, not labels. Use "

@@ -13,6 +13,7 @@ __all__ = [
     "BlockSums",
     "ColumnRoom",
     "CrossTables",
+    "CurrentRates",
     "HistoryList",
     "LogLattice",
     "Moments",
@@ -228,6 +229,12 @@ class SharedLattice(NamedTuple):
     ``step_start[s + 1] - 1``. For each step, ``step_item`` is the item that arrives, and
     ``step_to`` is the next state.
 
+    The same steps are also listed by the states to which they lead: those to state s have the
+    numbers from ``way_start[s]`` to ``way_start[s + 1] - 1``, and the last of them comes from its
+    parent. ``way_from`` is the earlier state of such a step, and ``way_item`` the item that
+    arrives. The steps in this list at which item i arrives are
+    ``item_way[item_start[i]:item_start[i + 1]]``.
+
     Samples with missing cells are groups: group g has ``group_count[g]`` equal samples, which may
     be in the states ``end[end_start[g]:end_start[g + 1]]``. The groups from ``pattern_start[p]`` to
     ``pattern_start[p + 1] - 1`` have the same missing cells, and ``is_known[p]`` marks the other
@@ -241,6 +248,11 @@ class SharedLattice(NamedTuple):
     step_start: NDArray[np.int64]
     step_item: NDArray[np.uint32]
     step_to: NDArray[np.uint32]
+    way_start: NDArray[np.int64]
+    way_from: NDArray[np.uint32]
+    way_item: NDArray[np.uint32]
+    item_start: NDArray[np.int64]
+    item_way: NDArray[np.uint32]
     samples: NDArray[np.float64]
     observed: NDArray[np.int64]
     group_count: NDArray[np.float64]
@@ -315,6 +327,32 @@ class PosteriorState(NamedTuple):
     values: NDArray[np.float64]
 
 
+class CurrentRates(NamedTuple):
+    """Rates at the current theta of a chain; see `sequela.kernels.column_change`.
+
+    ``factors`` is exp(theta) with zeros on the diagonal, and ``base`` has the base rates. ``exits``
+    are the exit rates of the states of the shared lattice, and ``ways`` the rates of its steps in
+    the sequence of ``SharedLattice.way_from``. The other arrays belong to a proposed theta. ``old``
+    and ``new`` (columns, states) have the rates of the items whose columns change, before and after
+    the change; ``old_factors`` and ``new_factors`` (columns, n) are these columns of the factors.
+    ``new_exits``, ``holding`` and ``times`` are the exit rates of all states, their inverses, and
+    the expected times in all states.
+    """
+
+    theta: NDArray[np.float64]
+    factors: NDArray[np.float64]
+    base: NDArray[np.float64]
+    exits: NDArray[np.float64]
+    ways: NDArray[np.float64]
+    old: NDArray[np.float64]
+    new: NDArray[np.float64]
+    old_factors: NDArray[np.float64]
+    new_factors: NDArray[np.float64]
+    new_exits: NDArray[np.float64]
+    holding: NDArray[np.float64]
+    times: NDArray[np.float64]
+
+
 class Trajectory(NamedTuple):
     """Settings of Hamiltonian trajectories: step size, numbers of steps, reference distribution.
 
@@ -340,13 +378,15 @@ class JumpWay(NamedTuple):
     Items 1 and 2 are the pair, and w is the probability that item 1 came first if both are present.
     If ``reflect``, w is replaced by 1 - w. After this, the logit of w moves by a normal step with
     the standard deviation ``width``. If ``guided``, w is instead drawn by the prior, on the other
-    side of 1/2. If ``follow``, the effects of other items on the pair change, too.
+    side of 1/2. If ``follow``, the effects of the item ``third`` on the pair change, too, or those
+    of all other items if ``third`` is -1.
     """
 
     reflect: bool
     width: float
     guided: bool
     follow: bool
+    third: int = -1
 
 
 class Moments(NamedTuple):

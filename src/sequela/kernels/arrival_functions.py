@@ -1,4 +1,4 @@
-"""The distribution of the arrival time of an item, from the states of the items acting on it."""
+"""The distribution of the arrival time of an item, from the states of items that act on it."""
 
 from sequela.support.jit import kernel
 
@@ -7,9 +7,9 @@ from sequela.support.jit import kernel
 def arrival_functions(present, density, whole, P, rates, k):
     """Fill ``present[b]``, P(b has arrived), and ``density[b]``, the density of its arrival time.
 
-    Both are functions of the time, stored as coefficients. `P` contains the probabilities of all
-    states in the same form (`components.component_forward`). `whole` receives the sum of the
-    probabilities of all states, which must be 1 at every time.
+    b is one of the k items of a component. Both are functions of the time, stored as coefficients.
+    `P` contains the probabilities of all states in the same form (`components.component_forward`).
+    `whole` receives the sum of the probabilities of all states, which must be 1 at every time.
     """
     states, degrees, panels = P.shape
     for n in range(degrees):

@@ -19,20 +19,20 @@ from sequela.support.jit import helper, kernel
 # smaller rates the error is below 1e-13, because mean times are at most (k + 1) / observation rate.
 SHORTCUT_LIMIT = 16.0
 
-# If the part of the sum that remains after subtracting is less than this share of the sum, the
-# remaining rates are added up one by one.
+# If less than this share of the sum remains after the subtraction, too many digits are lost. Then
+# the remaining rates are added up one by one.
 _CANCELLED = 1e-3
 
 
 @kernel
 def choose_columns(items, tables, room):
-    """List the columns of the set `items`; return their number and the sum of all other rates.
+    """List the columns of the set `items`; return their number and the sum of all other base rates.
 
     `tables` are `ThetaTables`. In the `ColumnRoom`, ``columns`` receives first the items of S (bit
     b of a state is column b), and then the active items. ``above`` and ``below`` receive the sums
-    of the positive and of the negative effects of S on each column. These sums are bounds of its
-    log-rate. ``mark`` is scratch of length n. It must be zero when the function is called, and it
-    is zero when the function returns.
+    of the positive and of the negative effects of S on each column. Added to the log base rate of
+    the column, these sums are bounds of its log-rate. ``mark`` is scratch of length n. It must be
+    zero when the function is called, and it is zero when the function returns.
     """
     theta = tables.theta
     row_start = tables.row_start
@@ -88,10 +88,10 @@ def choose_columns(items, tables, room):
 
 @helper
 def fits_double(k, m, tables, room, rest):
-    """Return whether all products along orders of S stay in the range of a double.
+    """Return whether the weights of all orders of the set stay in the range of a double.
 
-    The weight of an order is a product of rates divided by exit rates. The smallest rates and the
-    largest exit rate give a lower bound of this weight.
+    The weight of an order is a product of rates, divided by a product of exit rates. The smallest
+    rates and the largest exit rate give a lower bound of this weight.
     """
     theta = tables.theta
     columns = room.columns

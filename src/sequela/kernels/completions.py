@@ -2,8 +2,8 @@
 
 A few missing items are drawn together, because chains then mix faster than with one item at a time.
 In this step, the values of all other missing cells stay the same. The probabilities of all states
-of the few items are forward weights of one lattice (see `lattice`). This lattice contains the items
-that are present, and these few items.
+of these items are proportional to forward weights of one lattice (see `lattice`). This lattice
+contains the items that are present, and the items that are drawn.
 """
 
 import numpy as np
@@ -30,8 +30,8 @@ def forward_weights(F, exits, rates, items, k, tables, room):
         exits[R] = tables.stop_rate + rest
         F[R] = 0.0
     for c in range(m):
-        # The steps need the rates of the items of the set. Of the other columns, only the sum is
-        # needed.
+        # The steps need the rates of the items of the set. The other columns are needed only for
+        # the exit rates, so they all use row k.
         row = rates[min(c, k)]
         j = columns[c]
         row[0] = tables.rate[j]
@@ -53,7 +53,11 @@ def forward_weights(F, exits, rates, items, k, tables, room):
 
 @helper
 def draw_together(state, chosen, scratch, sample, tables, room, rng):
-    """Draw new values for the items `chosen`; return False if rates are out of range."""
+    """Draw new values of some missing items; return False if rates are out of range.
+
+    `chosen` are the positions of these items in the array of missing items, and `state` receives
+    their new values.
+    """
     F, exits, rates, items = scratch
     present, missing = sample
     fixed = present.shape[0]

@@ -17,7 +17,7 @@ from sequela.support.jit import helper, kernel
 
 @helper
 def times_twice(product, y, half, middle):
-    """Fill the coefficients of 2 t y(t); leave out the one above the highest degree."""
+    """Fill the coefficients of 2 t y(t), but only up to the highest degree of y."""
     degrees, panels = y.shape
     for n in range(degrees):
         below = n / (2 * n - 1)
@@ -35,8 +35,8 @@ def times_twice(product, y, half, middle):
 def component_arrivals(first, second, before, P, rates, exits, slowest, half, source, k):
     """Fill the mean and second moment of the arrival time of each item, and ``before[b, c]``.
 
-    The source is the posterior of the observation time, divided by the probability of the component
-    at this time. Take this source and the adjoint functions L of `components.component_gradient`.
+    `source` is the posterior of the observation time, divided by the probability of the component
+    at this time. Let L be the adjoint functions of `components.component_gradient` for this source.
     Then P[R](s) L[R](s) is the posterior probability that the state at time s is R and that the
     observation is later. An item that arrives after s is absent at s. So the mean arrival time is
     the integral over s of the probability that the item is absent, and the second moment is the
@@ -110,8 +110,10 @@ def states_at_moments(X, counts, arrivals, P, B, rates, before, after, total, k)
     The component is observed in its full state, and a is the index of a moment before this
     observation. ``X[b, a]`` is the probability that item b is present. ``counts[j, a]`` is the
     probability that j items are present. ``arrivals[b, j, a]`` is the density of the arrival of b
-    after j other items of its component. The other arguments are those of
-    `crossing.presence_and_steps`. Return the largest relative error of `total` over the moments.
+    after j other items of its component. `total` is the probability that the component has exactly
+    its items at the observation. The other arguments are those of `crossing.presence_and_steps`. At
+    every moment, the probabilities of all states must add up to 1. Return the largest deviation
+    from 1.
     """
     states = 1 << k
     p = np.empty(states)

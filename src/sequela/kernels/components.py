@@ -43,7 +43,7 @@ def subset_rates(rates, exits, theta, columns, k):
 
 @helper
 def add_source(f, rates, P, R, k):
-    """Fill f with the probability flow into state R, as a function of time."""
+    """Fill f with the flow of probability into state R from all states with one item less."""
     degrees, panels = f.shape
     for n in range(degrees):
         for j in range(panels):
@@ -60,7 +60,7 @@ def add_source(f, rates, P, R, k):
 
 @helper
 def add_later(f, rates, later, R, k):
-    """Add to f the functions of the states after R, each times the rate of the step from R."""
+    """Add to f the functions of all states that follow R, each times the rate of this step."""
     degrees, panels = f.shape
     for c in range(k):
         if not R >> c & 1:
@@ -98,8 +98,8 @@ def component_gradient(G, P, rates, exits, slowest, half, source, k):
 
     The adjoint functions L[R] solve -L[R]' = sum over c of r_c(R) L[R + c] - q(R) L[R]. For the
     full state, the source is added to the right side. The derivatives are integrals of P[R] r_c(R)
-    (L[R + c] - L[R]). L is stored in reversed time, because its equation can then be solved
-    forwards.
+    (L[R + c] - L[R]). L is stored in reversed time, because `solve_forward` can then solve its
+    equation.
     """
     degrees, panels = P.shape[1:]
     size = degrees * panels

@@ -7,16 +7,17 @@ weight, F_z, satisfies the usual recursion with a complex observation rate z:
 
 All poles are at minus the exit rates: on the real axis, at or left of -q, where q is the smallest
 exit rate. The path of integration is a parabola ``z = z0 + b (2 i u - u^2)`` through the saddle
-point z0 = c - q, at which the mean observation time of the tilted chain is t. The integrand has its
-maximum there and decreases on both sides. So the trapezoidal rule converges geometrically: halving
-the step squares the error. The *relative* error is small even if p is very small. The narrowest
-parabola, b = c, is best if there are few poles. If there are many poles far to the left, the
-integrand can increase along the path. Then b is doubled until the integrand decreases. This always
-succeeds: if b is half the distance to a pole, the factor of this pole never increases.
+point z0 = c - q. In the *tilted* chain, q is subtracted from every exit rate, and the rate of the
+observation is c, which is called the tilt. The tilt is chosen so that the mean observation time of
+the tilted chain is t. The integrand has its maximum at z0 and decreases along the path on both
+sides of it. So the trapezoidal rule converges geometrically: halving the step squares the error.
+The *relative* error is small even if p is very small. The narrowest parabola, b = c, is best if
+there are few poles. If there are many poles far to the left, the integrand can increase along the
+path. Then b is doubled until the integrand decreases. This always succeeds: if b is half the
+distance to a pole, the factor of this pole never increases.
 
-There are two other methods, which are not used. The cost of uniformisation grows with the largest
-rate. The closed form contains differences of rates and loses digits if rates are close to each
-other.
+Two other methods are not used here. The cost of uniformisation grows with the largest rate. The
+closed form contains differences of rates, and loses digits if rates are close to each other.
 
 All quantities are relative to the saddle point z0 = c - q. Let T_z be the backward weight, and let
 ``arrival`` and ``visit`` be the probabilities of the chain tilted by z0 (see `passage`). Then u(R)
@@ -31,18 +32,18 @@ import numpy as np
 from sequela.kernels.passage import arrival, log_forward
 from sequela.support.jit import helper, kernel
 
-# Determines the first step size: after 16 steps, the exponential factor of the integrand is
-# exp(-38), which is negligible.
+# The two numbers determine the first step size: after 16 steps, the exponential factor of the
+# integrand is exp(-38), which is negligible.
 _TAIL = 38.0
 _FIRST_NODES = 16
 # The integrand is 1 at the saddle point, and the sum ends where the integrand is below _NOTHING. If
-# the integrand becomes larger than _GROWTH times its smallest value so far, it oscillates too fast
-# for the sum.
+# the integrand becomes larger than _GROWTH times its smallest value so far, it increases along the
+# path. Then a wider parabola is tried.
 _NOTHING = 1e-17
 _GROWTH = 4.0
 _MOST_NODES = 1 << 14
-# Stop if halving the step changes the sum by less than this. The remaining error is about the
-# square of the change.
+# Stop if halving the step changes the sum by a relative amount of less than this. The error that
+# remains is about the square of the change.
 _CHANGE = 1e-6
 _MOST_ATTEMPTS = 60
 _MOST_BENDS = 40
@@ -82,9 +83,10 @@ def tilted_moments(first, second, steps, log_F, lattice, z):
 
 @helper
 def next_tilt(tilt, mean, variance, t):
-    """Return a better c for the saddle point, by a Newton step for log mean as a function of log c.
+    """Return a better tilt c, by a Newton step for log mean as a function of log c.
 
-    `tilt` is c, and `t` is the mean that c should have.
+    `mean` and `variance` are those of the observation time of the tilted chain, and `t` is the mean
+    that this time should have.
     """
     slope = -variance * tilt / mean
     step = (math.log(t) - math.log(mean)) / slope
@@ -93,7 +95,10 @@ def next_tilt(tilt, mean, variance, t):
 
 @helper
 def node_weight(u, spread):
-    """Return the weight of the node at u as a pair (real, imaginary), without common factors."""
+    """Return the weight of the node at u as a pair (real, imaginary).
+
+    Factors that all weights have in common are left out.
+    """
     size = math.exp(-spread * u * u)
     c = math.cos(2.0 * spread * u) * size
     s = math.sin(2.0 * spread * u) * size
@@ -102,7 +107,7 @@ def node_weight(u, spread):
 
 @helper
 def damp(re, im, shift_re, shift_im, hold):
-    """Return (re + i im) / (1 + shift * hold) as a pair (real, imaginary)."""
+    """Return (re + i im) / (1 + shift * hold) for a complex shift, as a pair (real, imaginary)."""
     a = 1.0 + shift_re * hold
     b = shift_im * hold
     size = 1.0 / (a * a + b * b)
@@ -111,7 +116,7 @@ def damp(re, im, shift_re, shift_im, hold):
 
 @helper
 def forward_ratio(u_re, u_im, steps, Q, z0, shift_re, shift_im, k):
-    """Fill u(R) = F_z(R) / F_z0(R) for z = z0 + shift."""
+    """Fill u(R) = F_z(R) / F_z0(R), the ratio of forward weights, for z = z0 + shift."""
     for R in range(1 << k):
         re = 1.0 if R == 0 else 0.0
         im = 0.0
@@ -210,7 +215,7 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
             size = abs(re) + abs(im)
             if size < _NOTHING:
                 break
-            # Either the integrand increases, or it is NaN because a rate is out of range.
+            # End the loop: the integrand increases, or it is NaN because a rate is out of range.
             if not size <= _GROWTH * lowest:
                 nodes = _MOST_NODES
             lowest = min(lowest, size)
@@ -295,9 +300,10 @@ def transient_gradient(G, room, lattice, tilt):
 
 @helper
 def chain_product(x, bend, spread, hold):
-    """Return the weight of the node at x times the factors of all states, as (real, imaginary).
+    """Return the integrand for a sequence at the node x, as a pair (real, imaginary).
 
-    `hold` are the tilted mean holding times of the states of a sequence.
+    It is the weight of the node times one factor per state. `hold` contains the mean holding times
+    of the states in the tilted chain.
     """
     re, im = node_weight(x, spread)
     for i in range(hold.shape[0]):
@@ -350,7 +356,7 @@ def transient_chain(t, exits, times):
             size = abs(re) + abs(im)
             if size < _NOTHING:
                 break
-            # Either the integrand increases, or it is NaN because a rate is out of range.
+            # End the loop: the integrand increases, or it is NaN because a rate is out of range.
             if not size <= _GROWTH * lowest:
                 nodes = _MOST_NODES
             lowest = min(lowest, size)

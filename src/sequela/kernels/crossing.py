@@ -52,7 +52,7 @@ def all_states(into, coefficients, values):
 
 @helper
 def flow_of(p, rates, b, shift, states):
-    """Return the sum of ``p[R] rates[R] b[R + shift]``, as four partial sums in a fixed order."""
+    """Return the sum over R of ``p[R] rates[R] b[R + shift]``, as four sums in a fixed order."""
     s0 = 0.0
     s1 = 0.0
     s2 = 0.0
@@ -86,8 +86,8 @@ def presence_and_steps(X, Y, worst, component, moments, totals, needed):
     m, states = rates.shape
     k = X.shape[0]
     p = np.empty(states)
-    # For an item that is already present, `flow_of` also reads b. Such a step has the rate 0, but
-    # its index would be beyond the last state. So b is twice as long.
+    # `flow_of` also computes the step of an item that is already present. The rate of this step is
+    # 0, but the index of its next state can be beyond the last state. So b is twice as long as p.
     b = np.zeros(2 * states)
     joint = np.empty(states)
     for q in range(needed.shape[0]):
@@ -105,8 +105,9 @@ def presence_and_steps(X, Y, worst, component, moments, totals, needed):
                 Y[c, a] = -lane_dot(joint, rates[c], states)
             for c in range(k):
                 Y[c, a] += flow_of(p, rates[c], b, 1 << c, states)
-            # The states with the highest item are the upper half. Their sum is the result for this
-            # item. The upper half is then added to the lower half, for the next item.
+            # The states with the highest item are the upper half of `joint`. Their sum is the
+            # result for this item. The upper half is then added to the lower half, which is treated
+            # in the same way for the next item.
             for item in range(k - 1, -1, -1):
                 half = 1 << item
                 contained = 0.0

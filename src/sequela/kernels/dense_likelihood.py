@@ -2,8 +2,8 @@
 
 Draws of a posterior have no zero entries, so every item is a column of every set. Sets of moderate
 size are summed over the union of their lattices (`shared_lattice`). A larger sample has an order of
-its items as a latent variable, and contributes the probability of this sequence (Proposition 2).
-Partly known samples have latent histories (`latent_histories`).
+its items as a latent variable, and a partly known sample has a latent history
+(`latent_sequences`).
 """
 
 import math
@@ -12,11 +12,12 @@ import numpy as np
 
 from sequela.kernels.arguments import BlockSums, SetColumns, ThetaTables
 from sequela.kernels.columns import SHORTCUT_LIMIT
-from sequela.kernels.latent_histories import history_log_likelihood, redraw_histories
+from sequela.kernels.latent_histories import redraw_histories
+from sequela.kernels.latent_sequences import latent_log_likelihood
 from sequela.kernels.lattice import evaluate_block
 from sequela.kernels.limits import LARGEST_LOG_RATE
+from sequela.kernels.prior_transform import fill_scores
 from sequela.kernels.relocation import relocate
-from sequela.kernels.sequence import MARGINAL, sequence_gradient
 from sequela.kernels.shared_lattice import padded_width, shared_log_likelihood
 from sequela.support.jit import helper, inlined, kernel
 
@@ -90,21 +91,6 @@ def lattice_log_likelihood(theta, target, chosen, gradient, want_gradient):
     return value * target.total
 
 
-@helper
-def order_log_likelihood(theta, target, orders, gradient, want_gradient):
-    """Return the log-probability of all latent orders and histories.
-
-    If `want_gradient`, add its gradient.
-    """
-    value = 0.0
-    for s in range(target.large_start.shape[0] - 1):
-        order = orders[target.large_start[s] : target.large_start[s + 1]]
-        value += sequence_gradient(
-            gradient, theta, order, MARGINAL, np.nan, target.stop_rate, want_gradient, 1.0
-        )
-    return value + history_log_likelihood(theta, target, orders, gradient, want_gradient)
-
-
 @inlined
 def evaluate(theta, target, orders, values, gradient, want_gradient):
     """Fill the log-likelihoods of lattice sets and large samples, and the gradient of their sum.
@@ -125,7 +111,7 @@ def evaluate(theta, target, orders, values, gradient, want_gradient):
             for j in range(n):
                 gradient[i, j] = target.power * collected[n if i == j else i, j]
     values[0] = value
-    values[1] = order_log_likelihood(theta, target, orders, gradient, want_gradient)
+    values[1] = latent_log_likelihood(theta, target, orders, gradient, want_gradient)
     return values[1] > -1e300
 
 
@@ -217,11 +203,5 @@ def set_scores(scores, theta, slope, target, chosen):
         value = lattice_log_likelihood(theta, target, one, gradient, wanted)
         if value > -1e300:
             count = target.sets.weights[chosen[row]] * target.total
-            gradient /= math.sqrt(count)
-            pull = 0.0
-            for i in range(n):
-                for j in range(n):
-                    scores[row, i * n + j] = gradient[i, j] * slope[i, j]
-                    if i != j:
-                        pull += gradient[i, j] * theta[i, j]
-            scores[row, n * n] = pull * target.prior.log_spread
+            factor = 1.0 / math.sqrt(count)
+            fill_scores(scores[row], gradient, theta, slope, factor, target.prior.log_spread)

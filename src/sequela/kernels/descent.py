@@ -1,4 +1,4 @@
-"""Coordinate descent on a quadratic model with an L1 penalty, which a step of the solver needs."""
+"""Coordinate descent on a quadratic model with an L1 penalty, for the steps of `ProximalNewton`."""
 
 from sequela.kernels.gemm import lane_dot
 from sequela.support.jit import kernel
@@ -10,7 +10,9 @@ def descend(d, z, g, weight, gamma, Q, P, curvature, v, sweeps, accuracy):
 
     ``B = gamma I - Q P^T`` is the quasi-Newton matrix for the entries of the working set, and
     `curvature` is its diagonal. `v` contains Q^T d and is updated, so that the step of a coordinate
-    reads only one row of each matrix. Return the number of sweeps.
+    reads only one row of each matrix. The kernel stops after `sweeps` sweeps over all coordinates,
+    or after a sweep in which no step times its curvature reached `accuracy`. Return the number of
+    sweeps.
     """
     size, memory = Q.shape
     for sweep in range(sweeps):

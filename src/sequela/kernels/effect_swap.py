@@ -17,22 +17,42 @@ import math
 
 import numpy as np
 
-from sequela.kernels.dense_likelihood import evaluate
-from sequela.kernels.prior_transform import fill_theta
-from sequela.support.jit import helper, inlined
+from sequela.kernels.column_change import try_columns
+from sequela.kernels.pair_choice import choose_third
+from sequela.support.jit import helper
 
 # The part of the proposals that consist of two swaps.
 _TWO = 0.3
 
 
 @helper
-def swap_two(z, triple, first, second):
+def interaction_of(triple, number):
+    """Return the two items of an interaction among three items; its number is 0 to 5."""
+    return triple[number // 2], triple[(number // 2 + 1 + number % 2) % 3]
+
+
+@helper
+def swap_two(entries, triple, first, second):
     """Swap two of the six interactions among three items; the interactions have numbers 0 to 5."""
-    a = triple[first // 2]
-    b = triple[(first // 2 + 1 + first % 2) % 3]
-    c = triple[second // 2]
-    d = triple[(second // 2 + 1 + second % 2) % 3]
-    z[a, b], z[c, d] = z[c, d], z[a, b]
+    a, b = interaction_of(triple, first)
+    c, d = interaction_of(triple, second)
+    entries[a, b], entries[c, d] = entries[c, d], entries[a, b]
+
+
+@helper
+def swapped_columns(triple, chosen):
+    """Return the different columns that contain the chosen interactions."""
+    columns = np.empty(3, np.int64)
+    count = 0
+    for number in chosen:
+        _, item = interaction_of(triple, number)
+        known = False
+        for x in range(count):
+            known = known or columns[x] == item
+        if not known:
+            columns[count] = item
+            count += 1
+    return columns[:count]
 
 
 @helper
@@ -47,43 +67,23 @@ def choose_swaps(rng):
 
 
 @helper
-def choose_triple(pairs, rng):
-    """Return three items: the two of a random row of `pairs`, and one of another random row.
+def swap_effects(state, current, theta, z, target, pairs, rng):
+    """Propose to swap interactions among three items; return whether the proposal was accepted.
 
-    So the items of pairs that are listed often are chosen often. The three items are not always
-    different.
+    The items are those of a random row of `pairs` and a third one (see `choose_third`).
+
+    `theta` and `z` are those of the state, before and after this call.
     """
-    triple = np.empty(3, np.int64)
     row = int(rng.random() * pairs.shape[0])
-    triple[0] = pairs[row, 0]
-    triple[1] = pairs[row, 1]
-    row = int(rng.random() * pairs.shape[0])
-    triple[2] = pairs[row, int(2.0 * rng.random())]
-    return triple
-
-
-@inlined
-def swap_effects(state, target, pairs, rng):
-    """Propose to swap interactions among three items; return whether the proposal was accepted."""
-    n = state.z.shape[0]
-    triple = choose_triple(pairs, rng)
+    triple = np.array([pairs[row, 0], pairs[row, 1], 0])
+    triple[2] = choose_third(pairs, triple[0], triple[1], rng)
     chosen = choose_swaps(rng)
     level = math.log(rng.random())
-    if triple[2] == triple[0] or triple[2] == triple[1]:
+    if triple[2] < 0:
         return False
-    theta = np.empty((n, n))
-    slope = np.empty((n, n))
-    values = np.empty(2)
-    unwanted = n < 0
+    # All interactions have the same scale. So theta can be swapped like its coordinates.
     for at in range(0, chosen.shape[0], 2):
-        swap_two(state.z, triple, chosen[at], chosen[at + 1])
-    in_range = fill_theta(theta, slope, state.z, state.scale, target.prior)
-    if in_range and evaluate(theta, target, state.orders, values, slope, unwanted):
-        gain = target.power * (values[0] - state.values[0]) + values[1] - state.values[1]
-        if level < gain:
-            state.values[0] = values[0]
-            state.values[1] = values[1]
-            return True
-    for at in range(chosen.shape[0] - 2, -2, -2):
-        swap_two(state.z, triple, chosen[at], chosen[at + 1])
-    return False
+        swap_two(theta, triple, chosen[at], chosen[at + 1])
+        swap_two(z, triple, chosen[at], chosen[at + 1])
+    columns = swapped_columns(triple, chosen)
+    return try_columns(state, current, theta, z, columns, state.orders, 0.0, target, level)

@@ -13,8 +13,9 @@ pair's parameters along the family. This density has narrow peaks where one of t
 near zero, which a symmetric step rarely hits. The family is the same before and after the jump, and
 so is the density. The ratio of the two proposals is therefore known.
 
-With `follow`, the effects of every other item k on the two change as well, such that a chain in
-which k is present from the start keeps its marginal probabilities of item 1 and of item 2.
+With `follow`, the effects of another item k on the two change as well (of one item, or of every
+other item), such that a chain in which k is present from the start keeps its marginal probabilities
+of item 1 and of item 2.
 
 The latent orders of large samples contradict a model with the opposite order. So three of ten jumps
 that change which item mostly comes first also exchange the two items in these orders.
@@ -27,14 +28,8 @@ import math
 
 import numpy as np
 
-from sequela.kernels.dense_likelihood import evaluate
-from sequela.kernels.prior_transform import (
-    LARGEST_THETA,
-    base_coordinate,
-    copy_entries,
-    interaction_coordinate,
-)
-from sequela.support.jit import helper, inlined
+from sequela.kernels.prior_transform import base_coordinate, interaction_coordinate
+from sequela.support.jit import helper
 
 # Shares closer to 0 or 1 do not jump, because the result would be rounding error.
 _LEAST_SHARE = 1e-12
@@ -114,8 +109,10 @@ def solve_effects(one, two, on_two, on_one, no_one, no_two, x, y):
 
 
 @helper
-def follow_effects(theta, z, old, new, i, j, unit, prior):
-    """Change the effects of all other items on i and j to follow the pair, in theta and z.
+def follow_effects(theta, z, old, new, i, j, third, unit, prior):
+    """Change the effects of other items on i and j to follow the pair, in theta and z.
+
+    These are the effects of the item `third`, or of all items but i and j if it is -1.
 
     `old` and `new` are the pair's four parameters. Return (found, log of the ratio of prior
     densities and Jacobians). A solution is used only if the reverse move leads back to the start.
@@ -123,7 +120,7 @@ def follow_effects(theta, z, old, new, i, j, unit, prior):
     n = theta.shape[0]
     gain = 0.0
     for k in range(n):
-        if k in (i, j):
+        if k in (i, j) or third not in (-1, k):
             continue
         x = theta[k, i]
         y = theta[k, j]
@@ -267,7 +264,7 @@ def change_order(theta, z, i, j, way, step, unit, target):
     gain = after - before + ratio
     crossed = (share > 0.5) != (moved > 0.5)
     if way.follow:
-        found, more = follow_effects(theta, z, old, new, i, j, unit, prior)
+        found, more = follow_effects(theta, z, old, new, i, j, way.third, unit, prior)
         if not found:
             return False, 0.0, False
         gain += more
@@ -292,29 +289,3 @@ def exchange_items(orders, target, i, j):
         if first >= 0 and second >= 0:
             orders[first] = j
             orders[second] = i
-
-
-@inlined
-def accept_jump(state, target, theta, z, orders, gain, level):
-    """Accept a proposed theta with coordinates z and latent orders, or leave the state.
-
-    Return whether the proposal was accepted.
-
-    `gain` is the log of the ratio of prior densities and Jacobians, `level` the log of a uniform
-    random number.
-    """
-    if not theta.max() < LARGEST_THETA:
-        return False
-    values = np.empty(2)
-    unused = np.empty(theta.shape)
-    unwanted = theta.shape[0] < 0
-    if not evaluate(theta, target, orders, values, unused, unwanted):
-        return False
-    gain += target.power * (values[0] - state.values[0]) + values[1] - state.values[1]
-    if not level < gain:
-        return False
-    copy_entries(state.z, z)
-    state.orders[:] = orders
-    state.values[0] = values[0]
-    state.values[1] = values[1]
-    return True

@@ -1,7 +1,8 @@
 """Draw missing cells and orders together, for samples with too many items for a lattice.
 
-A history is an order of a completed set. Each item in turn is removed from the order and inserted
-again at a place that is drawn given all other items. A missing item may also stay absent.
+A history is an order of a completed set. One item after the other is removed from the order, and
+inserted again at a place that is drawn given the places of all other items. A missing item may also
+stay absent.
 
 After q steps, ``e(q)`` is the exit rate of the state without the item, ``e'(q)`` that of the state
 with the item, and ``r(q)`` the rate of the item. The weight of the place p relative to absence is
@@ -96,9 +97,18 @@ def log_place_weights(weights, rates, exits, order, length, item, tables):
 
 
 @helper
-def replace_item(order, length, item, may_be_absent, room, tables, rng):
-    """Draw a new place of an item; return the new length, or -1 if rates are out of range."""
-    weights, rates, exits = room
+def insert_item(order, length, item, place, rates, exits, tables):
+    """Insert an item so that `place` items come before it; return the new length."""
+    for q in range(length, place, -1):
+        order[q] = order[q - 1]
+    order[place] = item
+    extend(rates, exits, order, length + 1, place + 1, tables)
+    return length + 1
+
+
+@helper
+def remove_item(order, length, item, rates, exits, tables):
+    """Remove an item; return the new length, and the place of the item (-1 if it was absent)."""
     at = -1
     for q in range(length):
         if order[q] == item:
@@ -108,6 +118,14 @@ def replace_item(order, length, item, may_be_absent, room, tables, rng):
             order[q] = order[q + 1]
         length -= 1
         extend(rates, exits, order, length, at + 1, tables)
+    return length, at
+
+
+@helper
+def replace_item(order, length, item, may_be_absent, room, tables, rng):
+    """Draw a new place of an item; return the new length, or -1 if rates are out of range."""
+    weights, rates, exits = room
+    length, _ = remove_item(order, length, item, rates, exits, tables)
     absent = 1.0
     total = place_weights(weights, rates, exits, order, length, item, tables)
     if not 1e-200 < total < 1e200:
@@ -123,11 +141,7 @@ def replace_item(order, length, item, may_be_absent, room, tables, rng):
         if left < 0.0:
             place = q
             break
-    for q in range(length, place, -1):
-        order[q] = order[q - 1]
-    order[place] = item
-    extend(rates, exits, order, length + 1, place + 1, tables)
-    return length + 1
+    return insert_item(order, length, item, place, rates, exits, tables)
 
 
 @kernel
@@ -169,10 +183,10 @@ def draw_histories(kept, lengths, states, sizes, present, missing, tables, burn_
 
 @kernel
 def slopes_of_histories(slopes, effects, orders, lengths, tables):
-    """Fill the derivative of log p of each history with respect to a common factor of all effects.
+    """Fill the derivative of log p of each history if theta moves in the direction `effects`.
 
-    The derivative is taken at the factor 1. It is the sum of all entries of the gradient times
-    `effects`, which is theta with zeros on the diagonal.
+    It is the sum over all entries of the gradient times the entries of `effects`. The diagonal of
+    `effects` must be 0.
     """
     n = tables.rate.shape[0]
     rates = np.empty(n)
@@ -232,7 +246,9 @@ def weigh_histories(gradient, log_p, shares, orders, lengths, tables):
         log_p[h] = total
         if shares.shape[0] == 0:
             continue
-        # The item order[q - 1] is present in state q and in all later states.
+        # Go from the last state to the first, and let `running` be the sum over the states so far.
+        # The item order[q - 1] is present in state q and in all later states, so this sum is the
+        # gradient for the effects of this item.
         for j in range(n):
             running[j] = 0.0
         for q in range(length, -1, -1):

@@ -1,4 +1,4 @@
-"""Draw the place of an item in the history of a sample, given statements about its order.
+"""Draw the place of an item in the history of a sample, given statements about the order.
 
 The weight of each place is that of `histories`, times the probability of the statements if the item
 is at this place and all other items stay where they are. If rates are out of range, the history
@@ -7,7 +7,12 @@ does not change.
 
 import numpy as np
 
-from sequela.kernels.histories import extend, log_place_weights, place_weights
+from sequela.kernels.histories import (
+    insert_item,
+    log_place_weights,
+    place_weights,
+    remove_item,
+)
 from sequela.support.jit import helper
 
 
@@ -28,38 +33,13 @@ def weigh_statements(weights, order, length, item, statements):
         at = 0
         while order[at] != other:
             at += 1
-        # At the places 0 to `at` the item comes before the other one.
+        # At the places 0 to `at`, the item comes before the other item of the statement.
         for p in range(length + 1):
             weights[p] *= right[k] if is_first == (p <= at) else 1.0 - right[k]
     total = 0.0
     for p in range(length + 1):
         total += weights[p]
     return total
-
-
-@helper
-def insert_item(order, length, item, place, rates, exits, tables):
-    """Insert an item so that `place` items come before it; return the new length."""
-    for q in range(length, place, -1):
-        order[q] = order[q - 1]
-    order[place] = item
-    extend(rates, exits, order, length + 1, place + 1, tables)
-    return length + 1
-
-
-@helper
-def remove_item(order, length, item, rates, exits, tables):
-    """Remove an item; return the new length, and the place of the item (-1 if it was absent)."""
-    at = -1
-    for q in range(length):
-        if order[q] == item:
-            at = q
-    if at >= 0:
-        for q in range(at, length - 1):
-            order[q] = order[q + 1]
-        length -= 1
-        extend(rates, exits, order, length, at + 1, tables)
-    return length, at
 
 
 @helper

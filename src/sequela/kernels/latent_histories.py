@@ -13,26 +13,12 @@ import math
 
 import numpy as np
 
-from sequela.kernels.gemm import lane_sum
-from sequela.kernels.histories import extend
-from sequela.kernels.history_places import insert_item, redraw_item, remove_item, weigh_places
+from sequela.kernels.histories import extend, insert_item, remove_item
+from sequela.kernels.history_places import redraw_item, weigh_places
+from sequela.kernels.latent_sequences import history_length
+from sequela.kernels.prior_transform import fill_scores
 from sequela.kernels.sequence import MARGINAL, sequence_gradient
 from sequela.support.jit import helper, kernel
-
-# The probability of a history is a product of many factors. When the product is below _SMALL, its
-# logarithm is added to a sum, and a new product begins. A product below _TOO_SMALL may have lost
-# digits. In this case `sequence_gradient` computes the log-probability from logarithms of rates.
-_SMALL = 1e-150
-_TOO_SMALL = 1e-300
-
-
-@helper
-def history_length(orders, first, last):
-    """Return the number of items of the history at ``orders[first:last]``, before the first -1."""
-    length = 0
-    while first + length < last and orders[first + length] >= 0:
-        length += 1
-    return length
 
 
 @helper
@@ -41,90 +27,6 @@ def statements_of(histories, s):
     first = histories.statement_start[s]
     last = histories.statement_start[s + 1]
     return histories.before[first:last], histories.after[first:last], histories.right[first:last]
-
-
-@helper
-def follow_history(rates, exits, order, W, stop_rate):
-    """Fill the rates and exit rates of all states of a history; return its log-probability.
-
-    The first row of `rates` holds the base rates. `W` is exp(theta) with zeros on the diagonal,
-    because an item that is present does not arrive again. The result is not finite if rates are out
-    of range.
-    """
-    n = W.shape[0]
-    total = 0.0
-    product = stop_rate
-    for q in range(order.shape[0] + 1):
-        exits[q] = stop_rate + lane_sum(rates[q], n)
-        product /= exits[q]
-        if q < order.shape[0]:
-            c = order[q]
-            product *= rates[q, c]
-            for j in range(n):
-                rates[q + 1, j] = rates[q, j] * W[c, j]
-        if product < _TOO_SMALL:
-            return -np.inf
-        if product < _SMALL:
-            total += math.log(product)
-            product = 1.0
-    return total + math.log(product)
-
-
-@helper
-def add_history_gradient(gradient, running, rates, exits, order):
-    """Add the gradient of the log-probability of a history that `follow_history` followed.
-
-    An item is present in all states after its arrival. So the sums over states begin with the last
-    state.
-    """
-    n = rates.shape[1]
-    length = order.shape[0]
-    for j in range(n):
-        running[j] = 0.0
-    for q in range(length, -1, -1):
-        time = 1.0 / exits[q]
-        for j in range(n):
-            running[j] -= time * rates[q, j]
-        if q < length:
-            running[order[q]] += 1.0
-        if q > 0:
-            b = order[q - 1]
-            own = gradient[b, b]
-            for j in range(n):
-                gradient[b, j] += running[j]
-            gradient[b, b] = own
-    for j in range(n):
-        gradient[j, j] += running[j]
-
-
-@helper
-def history_log_likelihood(theta, target, orders, gradient, want_gradient):
-    """Return the log-probability of all latent histories; add its gradient if `want_gradient`."""
-    start = target.histories.start
-    if start.shape[0] < 2:
-        return 0.0
-    n = theta.shape[0]
-    W = np.exp(theta)
-    rates = np.empty((n + 1, n))
-    exits = np.empty(n + 1)
-    running = np.empty(n)
-    for j in range(n):
-        rates[0, j] = W[j, j]
-        W[j, j] = 0.0
-    value = 0.0
-    for s in range(start.shape[0] - 1):
-        first = start[s]
-        order = orders[first : first + history_length(orders, first, start[s + 1])]
-        log_p = follow_history(rates, exits, order, W, target.stop_rate)
-        if -np.inf < log_p < np.inf:
-            value += log_p
-            if want_gradient:
-                add_history_gradient(gradient, running, rates, exits, order)
-        else:
-            value += sequence_gradient(
-                gradient, theta, order, MARGINAL, np.nan, target.stop_rate, want_gradient, 1.0
-            )
-    return value
 
 
 @helper
@@ -273,10 +175,4 @@ def history_scores(scores, theta, slope, target, orders, chosen):
         order = orders[first : first + history_length(orders, first, start[chosen[row] + 1])]
         gradient[:] = 0.0
         sequence_gradient(gradient, theta, order, MARGINAL, np.nan, target.stop_rate, wanted, 1.0)
-        pull = 0.0
-        for i in range(n):
-            for j in range(n):
-                scores[row, i * n + j] = gradient[i, j] * slope[i, j]
-                if i != j:
-                    pull += gradient[i, j] * theta[i, j]
-        scores[row, n * n] = pull * target.prior.log_spread
+        fill_scores(scores[row], gradient, theta, slope, 1.0, target.prior.log_spread)

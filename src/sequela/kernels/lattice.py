@@ -1,9 +1,9 @@
 """Exact likelihood of a set: forward and backward recursion over its subsets (section 4.4).
 
-A state R is split into its low bits L and its high bits H. The low bits are the position in a row
-of up to 64 states, which fits into the L1 cache. Rates factorise, ``r_j(R) = h_j(H) l_j(L)``. So
-the exit rates of a tile (up to 32 rows) are one matrix product, and the gradient needs two more
-products of the same size (`gemm.add_product`).
+A state R is split into its low bits L and its high bits H. The low bits are the position of the
+state in a row. A row has at most 64 states, so that it fits into the L1 cache. Rates factorise,
+``r_j(R) = h_j(H) l_j(L)``. So the exit rates of a tile (up to 32 rows) are one matrix product, and
+the gradient needs two more products of the same size (`gemm.add_product`).
 
 Arrays over states, all of shape (rows, width) with row H and column L:
 
@@ -23,9 +23,10 @@ end in any state that contains all present items. ``F[S]`` is then the sum of F 
 and T starts from all of them.
 
 The code takes two properties of Numba into account. First, Numba compiles another copy of a
-function for each literal argument. So some arguments that are 0 or 1 are variables. Second, Numba
-checks an index that might be negative at every access, and does not vectorise such a loop, which is
-then 4 times slower. So inner loops that do not start at 0 use unsigned integers.
+function for each literal argument. So arguments that are always 0 or 1 are passed as variables
+(`zero` and `one`). Second, if an index might be negative, Numba tests it at every access and does
+not vectorise the loop. The loop is then 4 times slower. So inner loops that do not start at 0 use
+unsigned integers, which cannot be negative.
 """
 
 import math
@@ -182,10 +183,10 @@ def gradient(
             for b in range(low, k):
                 if row >> (b - low) & 1:
                     G[b, m] += time
-            # For items of S: the probability of the step minus its expected number. The step of a
-            # low item leads to the state at the distance 2^c. If the item is already present, the
-            # state at this distance belongs to another row. But its term is then 0, because the
-            # effect is 0.
+            # For items of S: the probability of the step minus the expected number of such steps.
+            # The step of a low item c leads to the state at the distance 2^c. If the item is
+            # already present, the state at this distance has nothing to do with the step. But its
+            # term is 0, because the effect is 0.
             for c in range(k):
                 if c < low:
                     at = row * width + (1 << c)
@@ -203,8 +204,8 @@ def gradient(
                     v[x] += r * d
                     terms[x] = d
                 u[c] = lane_sum(terms, width)
-            # For active items: minus the expected number of steps. It is computed below, by two
-            # matrix products.
+            # For active items, the terms are minus the expected numbers of steps. Two matrix
+            # products below compute them.
             for x in range(width):
                 e[x] = -e[x]
             for c in range(k, m):
@@ -326,8 +327,9 @@ def evaluate_block(tables, sets, chosen, sums, want_gradient):
     columns = np.empty(most, np.int64)
     room = ColumnRoom(columns, np.empty(most), np.empty(most), np.zeros(n, np.int64))
     all_fit = all_fit_double(largest, tables, room)
-    # Make views of the arrays for one set size. Make them only if the size has changed, because
-    # this takes as long as evaluating a small set. The sets are sorted by size.
+    # Make views of the arrays for the size of this set. Making them takes as long as evaluating a
+    # small set. So make them only if the size has changed, which happens rarely, because the sets
+    # are sorted by size.
     size = -1
     for s in chosen:
         items = sets.items[sets.start[s] : sets.start[s + 1]]

@@ -1,10 +1,10 @@
 """The paper's sampler of orders: independent Metropolis-Hastings (appendix E).
 
-This sampler is used only if a user asks for it, for comparison, because `relocation` needs far
-fewer operations for the same error. The uniform proposal draws all permutations with the same
-probability. The informed proposal is Algorithm 2 with two errors corrected: Q_val starts at 1, and
-the last line divides by the sum of u. For sets of two items, the informed proposal is the exact
-distribution of the order.
+The sampler `relocation` needs far fewer operations for the same error. So this sampler is used only
+for sets at known times, which `relocation` does not support, and if a user requests it for a
+comparison. The uniform proposal draws all permutations with the same probability. The informed
+proposal is Algorithm 2 with two errors corrected: Q_val starts at 1, and the last line divides by
+the sum of u. For sets of two items, the informed proposal is the exact distribution of the order.
 """
 
 import math
@@ -39,8 +39,8 @@ def propose_informed(order, given, columns, rates, u, left, rng):
         for at in range(remaining):
             v = left[at]
             own = Wc[v]
-            # Do not add v to the sum. If v were nearly the whole sum, subtracting it later would
-            # lose digits.
+            # Leave the rate of v out of the sum. If this rate were nearly the whole sum,
+            # subtracting it later would lose digits.
             kept = rates[v]
             rates[v] = 0.0
             d = constant + lane_dot(rates, own, m)

@@ -87,8 +87,9 @@ def minimise_model(theta, gradient, weights, unit, free, pairs, products, residu
     All arrays over entries are flat. An entry does not change if it is zero and its gradient does
     not exceed the penalty, or if it is not `free` (an empty array means that all entries are free).
     `pairs` contains the steps and then the changes of the gradient, both in the scale of `unit`.
-    `products` contains their scalar products. Return the slope of the loss in the direction of the
-    target, and the largest change of an entry.
+    `products` contains their scalar products. `residual` is the KKT residual, which determines how
+    precise the minimiser is, and `sweeps` is the largest number of sweeps. Return the slope of the
+    loss in the direction of the target, and the largest change of an entry.
     """
     working = np.empty(theta.shape[0], np.int64)
     size = 0

@@ -7,9 +7,10 @@ changes only on the scale of t.
 
 The source f of the equation y' = f - q y is a function on panels. The equation is integrated once.
 The integral of a Legendre polynomial is proportional to the difference of the polynomials of the
-next and the previous degree. So this gives a tridiagonal system for the coefficients of each panel.
-All pivots are positive, for any q. The systems of all panels are solved together in vectorised
-loops. Then the solutions are connected by their values at the ends of the panels.
+next and the previous degree. So the integrated equation is a tridiagonal system for the
+coefficients of each panel. All pivots are positive, for any q. The systems of all panels are solved
+together in vectorised loops. Then the solutions are connected by their values at the ends of the
+panels.
 """
 
 import numpy as np
@@ -32,8 +33,8 @@ def solve_forward(y, f, q, start, half, room):
     degrees, panels = y.shape
     slope = room[0]
     alone = room[1]
-    # Elimination. On each panel, y contains the solution that starts at 0, and `alone` contains the
-    # solution without source that starts at 1.
+    # Solve the tridiagonal systems by elimination. On each panel, y receives the solution that
+    # starts at 0, and `alone` receives the solution without source that starts at 1.
     for j in range(panels):
         z = q * half[j]
         inverse = 1.0 / (1.0 + z)
@@ -58,7 +59,8 @@ def solve_forward(y, f, q, start, half, room):
         for j in range(panels):
             y[n, j] -= slope[n, j] * y[n + 1, j]
             alone[n, j] -= slope[n, j] * alone[n + 1, j]
-    # Connect the panels. The first rows of `slope` are used again for the values at the ends.
+    # Connect the panels. Row 0 of `slope` is used again for the values of y at the ends of the
+    # panels, row 1 for those of `alone`, and row 2 for the values at the beginnings.
     for j in range(panels):
         slope[0, j] = 0.0
         slope[1, j] = 0.0
@@ -93,8 +95,8 @@ def reverse_time(reversed_, y, scale):
 def legendre_at(panel, values, edges, times):
     """Fill ``panel[a]``, the panel of time a, and ``values[a, n]``, the polynomials at this time.
 
-    The polynomials are those of Legendre, of degree n. `edges` are the ends of the panels,
-    beginning with 0.
+    These are the Legendre polynomials of degree n on the panel. `edges` contains 0 and the ends of
+    the panels.
     """
     panels = edges.shape[0] - 1
     degrees = values.shape[1]

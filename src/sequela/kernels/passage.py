@@ -80,7 +80,7 @@ def log_step(lattice, before, c):
 
 @helper
 def weigh_ends(log_F, lattice):
-    """Fill the probabilities of the possible final states; return the log of the sum of their F."""
+    """Fill the probabilities of the possible final states; return log of the sum of F over them."""
     need = lattice.need
     ends = lattice.ends
     states = 1 << lattice.k
@@ -150,7 +150,7 @@ def log_best(best, lattice, z):
 
 @helper
 def arrival(log_F, lattice, z, R, c):
-    """Return the probability that c arrived last, given that the chain is in R."""
+    """Return the probability that c was the last item to arrive, given that the chain is in R."""
     if log_F[R] == -np.inf:
         return 0.0
     before = R ^ (1 << c)
@@ -318,8 +318,8 @@ def passage_moments(moments, scratch, log_F, lattice, z):
 def order_moments(moments, order, columns, exits, rates):
     """Add the moments along one order to `SetMoments`.
 
-    ``exits[a]`` receives the rate out of state a of the order, including the observation. `rates`
-    is scratch with one entry per column.
+    ``exits[a]`` receives the total rate out of the state after the first a items, including the
+    rate of the observation. `rates` is scratch with one entry per column.
     """
     before = moments.before
     Wc = columns.Wc

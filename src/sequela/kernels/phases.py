@@ -1,8 +1,9 @@
 """Likelihood of sets if the observation time is not exponential, by phases.
 
-A gamma distributed time is the sum of several exponential times (the *stages*) and one *mixture* of
-exponential times. A heavy-tailed time is a mixture alone. Let T be the matrix of the rates between
-states, and let Q be the diagonal matrix of the exit rates. Then the probabilities of all states are
+A gamma distributed time is the sum of several exponential times (the *stages*) and one time from a
+*mixture* of exponential distributions. A heavy-tailed time comes from a mixture alone. Let T be the
+matrix of the rates between states, and let Q be the diagonal matrix of the exit rates. Then the
+probabilities of all states are
 
     p = [r (r + Q - T)^-1]^stages  sum_j w_j r_j (r_j + Q - T)^-1 e_0,
 
@@ -80,7 +81,7 @@ def mixture_backward(Y, b, q, Q, rates, k):
 
 @helper
 def stage_forward(after, before, q, Q, r, k):
-    """Fill ``after`` = r (r + Q - T)^-1 ``before``, which adds one exponential time."""
+    """Fill ``after`` = r (r + Q - T)^-1 ``before``: the probabilities after one more stage."""
     for R in range(1 << k):
         total = r * before[R]
         for c in range(k):
@@ -103,6 +104,9 @@ def stage_backward(a, b, q, Q, r, k):
 @helper
 def collect_stage(time, ahead, a, v, scale, k):
     """Add the contributions of one stage to derivatives of p, the probability of the set.
+
+    For this stage, `v` is the result of `stage_forward`, `a` is the result of `stage_backward`, and
+    `scale` is 1 / rate.
 
     ``ahead[c, R]`` is the derivative by the rate of the step R -> R + c. ``time[R]`` is minus the
     derivative by the exit rate of R. It equals p times the mean time spent in R.

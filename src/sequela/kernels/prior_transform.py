@@ -129,3 +129,20 @@ def base_coordinate(value, prior):
     """Return the coordinate z of a log base rate, and the log-density of its prior."""
     z = (value - prior.base_mean) / prior.base_sd
     return z, -0.5 * z * z
+
+
+@helper
+def fill_scores(scores, gradient, theta, slope, factor, log_spread):
+    """Fill a row of scores: `factor` times the gradient, in the coordinates z and of the scale.
+
+    `gradient` is the gradient with respect to theta. The last entry of `scores` is the derivative
+    with respect to the coordinate of the scale.
+    """
+    n = theta.shape[0]
+    pull = 0.0
+    for i in range(n):
+        for j in range(n):
+            scores[i * n + j] = factor * gradient[i, j] * slope[i, j]
+            if i != j:
+                pull += gradient[i, j] * theta[i, j]
+    scores[n * n] = factor * pull * log_spread

@@ -1,8 +1,8 @@
 """The recursions of `lattice`: forward and backward weights over the subsets of one set.
 
-A state is split into low bits and high bits. The low bits are the position in a row. The lowest of
-the high bits are the number of the row in a tile. The other high bits are the number of the tile.
-Names and arrays are those of `lattice`.
+A state is split into low bits and high bits. The low bits are the position in a row of states. Rows
+are grouped into tiles: the lowest of the high bits are the number of the row in its tile, and the
+other high bits are the number of the tile. Names and arrays are those of `lattice`.
 """
 
 import numpy as np
@@ -43,8 +43,8 @@ def split_bits(k):
 def tile_rates(h, base, table, rate, W, columns, count, k, first, top):
     """Fill ``h[H, c]`` in tile `top`, for c < count: base rates times effects of the high items.
 
-    The bits of the items from `first` on are the number of the tile. As in `high_table`, entries of
-    items that are present in H are not set to 0.
+    The number of the tile says which of the items from `first` on are present, with one bit per
+    item. As in `high_table`, entries of items that are present in H are not set to 0.
     """
     for c in range(count):
         base[c] = rate[columns[c]]
@@ -123,9 +123,10 @@ def forward(F, I, h, base, table, l, rate, W, columns, k):
                 if row == 0:
                     f[0] = 1.0
                 arrive(f, F, row, l, h, H, low, k, present)
-            # Arrivals of low items stay inside a row. Compute eight states one by one. Then add the
-            # part that is finished to the part of equal length after it. So all bits except the
-            # lowest three use vectorised loops.
+            # Arrivals of low items stay inside a row. Compute eight states one by one: they differ
+            # in the lowest three items. Then one higher item b can arrive in a whole block of
+            # finished states. Add these arrivals to the next block, which has the same length, in a
+            # vectorised loop.
             for x in range(0, width, 8):
                 after = x + 8
                 b = 3

@@ -29,7 +29,7 @@ def shuffle(order, rng):
 
 @helper
 def free_tables(l, lT, free, size, Wc, own, m):
-    """Fill ``l[c, X]`` and its transpose: the factor by which the items X change the rate of c.
+    """Fill ``l[c, X]``, the factor by which the free items X change the rate of c; lT is l^T.
 
     ``own[i]`` is the column of item i itself. The rate of this column is 0 once i is present.
     """
@@ -85,8 +85,9 @@ def step_rates(next_rate, free_rate, h, chain, length, free, size, own, rate, mo
 def forward(F, I, scale, next_rate, free_rate, l, chain, length, free, size, own):
     """Fill F for all states (a, X); row a + 1 is divided by ``scale[a]``, the maximum of row a.
 
-    Inside a row, four states are computed one by one. Then the part that is finished is added to
-    the part of equal length after it, as on the lattice.
+    Inside a row, four states are computed one by one: they differ in the first two free items. Then
+    the arrivals of one other free item, in a block of finished states, are added to the next block,
+    which has the same length (see `recursion.forward`).
     """
     full = 1 << size
     l0 = l[own[free[0]]]
@@ -158,7 +159,7 @@ def backward(T, F, I, scale, next_rate, free_rate, l, chain, length, free, size,
 
 @helper
 def draw(order, F, scale, next_rate, free_rate, l, chain, length, free, size, own, rng):
-    """Draw the places of the free items given the chain, going backwards from the full set."""
+    """Draw the places of the free items given the order of the chain, from the last place on."""
     a = length
     X = (1 << size) - 1
     for place in range(length + size - 1, -1, -1):
@@ -241,8 +242,8 @@ def add_gradient(G, F, T, E, U, V, scale, h, l, lT, chain, length, free, size, m
                 g = F[a, X] * (r * l[c, X]) * T[a + 1, X]
                 U[a, c] += g
                 V[X, c] += g
-    # An item of the chain is present in all later rows. So add up the rows, beginning with the
-    # last.
+    # An item of the chain is present in all rows after its arrival. So its gradient is the sum over
+    # these rows. Add up the rows, beginning with the last.
     for a in range(length, 0, -1):
         u = U[a]
         before = U[a - 1]
@@ -292,7 +293,7 @@ def mean_holding_times(I, h, l, chain, length, free, size, own, rate, moving, re
 
 @helper
 def moving_columns(moving, own, Wc):
-    """List the moving columns, and all columns outside S; return their number.
+    """List the moving columns, to which all columns outside S belong; return their number.
 
     ``own[i]`` receives the position of item i in this list, or the length of the list if i is
     steady.
@@ -340,9 +341,9 @@ def relocate(G, kept, order, columns, block, burn_in, sweeps, every, rng):
     """Run `burn_in` and then `sweeps` sweeps from `order`; return the number of terms added to G.
 
     `order` contains at least two columns (positions in the set). It is changed to the last order.
-    `columns` are `SetColumns`. After the burn-in, one of every `every` blocks adds the conditional
-    expectation of the gradient to G. G has the axes of `lattice.gradient`. If `kept` has rows, row
-    i receives the order after sweep i (the burn-in is not counted).
+    `columns` are `SetColumns`. After the burn-in, the conditional expectation of the gradient is
+    added to G for only one in `every` blocks. G has the axes of `lattice.gradient`. If `kept` has
+    rows, row i receives the order after sweep i (the burn-in is not counted).
     """
     Wc = columns.Wc
     rate = columns.rate

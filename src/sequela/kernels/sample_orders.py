@@ -1,4 +1,4 @@
-"""Count in how many observed samples one item came before another, at one theta."""
+"""The expected number of observed samples in which one item came before another, at one theta."""
 
 from sequela.kernels.dense_likelihood import dense_tables
 from sequela.kernels.latent_histories import count_histories

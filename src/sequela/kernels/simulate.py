@@ -35,7 +35,7 @@ def sum_blocks(rates, sums):
 
 @helper
 def multiply(rates, row, sums):
-    """Multiply `rates` by the effects in `row`; fill `sums` and return them like `sum_blocks`."""
+    """Multiply `rates` by the effects in `row`; fill `sums` and return the total sum."""
     total = 0.0
     for b in range(sums.shape[0]):
         part = 0.0
@@ -49,10 +49,10 @@ def multiply(rates, row, sums):
 
 @helper
 def rescale(logs, rates):
-    """Fill `rates` with rates divided by the largest rate, given their logarithms; return a factor.
+    """Fill `rates` with rates divided by the largest rate; return 1 / (largest rate).
 
-    The factor is 1 / (largest rate). It may be out of the range of a double: 0 (arrivals take no
-    time) or infinity (no item arrives any more).
+    `logs` contains the logarithms of the rates. The result may be out of the range of a double: it
+    is then 0 (arrivals take no time) or infinity (no item arrives any more).
     """
     shift = logs[0]
     for j in range(logs.shape[0]):
@@ -122,7 +122,8 @@ def simulate(base, effects, in_logs, stop_rate, first, sizes, observed, sequence
         k = 0
         while k < n:
             now += rng.standard_exponential() * slowness / total
-            # This form of the test also ends the sequence if the waiting time is infinite or NaN.
+            # `not now < end` is also true, and ends the sequence, if the waiting time is infinite
+            # or NaN.
             if not now < end:
                 break
             item = choose(rates, sums, rng.random() * total)

@@ -1,10 +1,10 @@
 """The recursions of `lattice` for sets of at most six items, whose lattice is one row.
 
 Most data consist of such sets. With one row, rates need not be split into high and low items. So
-there is less preparation, which takes most of the time for a small set. ``q[c, R]`` is the rate of
-column c in state R, including the base rate. It is 0 if column c is in R. It is also 0 in states
-that do not exist, because a row has at least eight states even if a set has fewer than three items.
-Other names are those of `lattice`.
+there is less preparation before the recursion. For a small set, the preparation takes most of the
+time. ``q[c, R]`` is the rate of column c in state R, including the base rate. It is 0 if column c
+is in R. It is also 0 in states that do not exist, because a row has at least eight states even if a
+set has fewer than three items. Other names are those of `lattice`.
 """
 
 import numpy as np
@@ -63,8 +63,9 @@ def row_holding_times(inverse, q, m, width, constant):
 def row_forward(f, inverse, q, width):
     """Fill F: ``F(R) = I(R) * sum_c F(R - c) q_c(R - c)``, eight states at a time.
 
-    The part that is finished is added to the part of equal length after it. So all bits except the
-    lowest three use vectorised loops.
+    The eight states differ in the first three items. The arrivals of one other item, in a block of
+    finished states, are then added to the next block, which has the same length. This loop is
+    vectorised.
     """
     q0 = q[0]
     q1 = q[1]
@@ -106,8 +107,8 @@ def row_forward(f, inverse, q, width):
 def row_backward(t, inverse, q, width, last, need):
     """Fill T: ``T(R) = I(R) * (end(R) + sum_c q_c(R) T(R + c))``, where `last` is the state S.
 
-    end(R) is 1 in the states with all bits of `need`, because a sample may end in them, and 0
-    elsewhere.
+    end(R) is 1 in the states with all bits of `need`, because the sample may be observed in them,
+    and 0 in all other states.
     """
     q0 = q[0]
     q1 = q[1]

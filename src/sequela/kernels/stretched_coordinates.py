@@ -1,10 +1,10 @@
-"""Coordinates for trajectories in which large interactions have more room.
+"""Coordinates of theta in which a Hamiltonian trajectory can make longer steps.
 
 In the coordinates z of `prior_transform`, the prior is a standard normal distribution. If the prior
-of an interaction has heavy tails, all of its large values lie between z = 2 and z = 4. So the data
-determine the coordinate of a large interaction to about 0.15, and that of a small one to about 1.
-Which interactions are large differs from draw to draw, so no fixed metric fits both kinds, and the
-steps of trajectories must be short.
+of an interaction has heavy tails, all of its large values lie between z = 2 and z = 4. So the
+posterior standard deviation of z is about 0.15 for a large interaction, and about 1 for a small
+one. Different draws have different large interactions. Therefore no fixed scale of z fits all
+draws, and the steps of trajectories must be short.
 
 The stretched coordinate of an interaction is ``y = z sqrt(1 + (z / b)^2)``. Near 0 it equals z, and
 far from 0 it grows like the square of z. With b = 1.6, steps are 1.2 times as long at 20 items of
@@ -15,8 +15,8 @@ import math
 
 from sequela.support.jit import helper
 
-# The constant b. With 1 and with 0.5, steps are shorter again, because the prior of y is then far
-# from the normal distribution that is the reference of trajectories.
+# The constant b. With b = 1 and b = 0.5, steps must be shorter again. The reason is that
+# trajectories use a normal distribution as reference, from which the prior of y is then far away.
 BEND = 1.6
 
 
@@ -34,7 +34,7 @@ def unstretched(y):
 
 @helper
 def stretched_prior(z):
-    """Return dz/dy, the log-density of y under the prior without its constant, and its slope in y.
+    """Return dz/dy, the log prior density of y (up to a constant), and its derivative by y.
 
     With v = (z / b)^2, the derivative dy/dz is (1 + 2 v) / sqrt(1 + v).
     """

@@ -86,8 +86,8 @@ def transform_gradient(G, T, rates, exits, z, weights, k):
                     re[m] += r * after[m]
                     im[m] += r * after[nodes + m]
         divide(re, im, z[0], z[1], exits[R])
-        # The real part of a product is a scalar product in which one imaginary part has changed its
-        # sign.
+        # The real part of a sum of complex products is a scalar product of real numbers, in which
+        # the imaginary parts of one factor have the opposite sign.
         for m in range(nodes):
             here[m] = T[0, R, m]
             here[nodes + m] = -T[1, R, m]

@@ -84,7 +84,7 @@ def minimise(
         direction = np.where(slope != 0.0, -_times_inverse(slope, pairs), 0.0)
         if (
             direction @ slope >= 0.0
-        ):  # the remembered steps no longer apply: the active bounds changed
+        ):  # the remembered steps are useless, because other entries are at a bound now
             pairs.clear()
             direction = -slope
         found = _search(loss, (x, value, gradient), direction, (low, high))
@@ -103,13 +103,13 @@ def minimise(
 
 
 def _projected(x: Vector, gradient: Vector, low: Vector, high: Vector) -> Vector:
-    """Return the gradient, with 0 for each entry whose descent step would cross a bound."""
+    """Return the gradient, with 0 for entries at a bound that a descent step would cross."""
     held = ((x <= low) & (gradient > 0.0)) | ((x >= high) & (gradient < 0.0))
     return np.where(held, 0.0, gradient)
 
 
 def _times_inverse(slope: Vector, pairs: deque[Pair]) -> Vector:
-    """Return the inverse of the estimated Hessian times `slope` (two-loop recursion)."""
+    """Return the inverse of the estimated Hessian, multiplied by `slope` (two-loop recursion)."""
     q = slope.copy()
     steps = []
     for s, y in reversed(pairs):

@@ -1,11 +1,12 @@
 """Minimise many similar smooth functions by quasi-Newton steps that share one estimated Hessian.
 
-A profile of an order needs hundreds of fits that differ little. From one fit to the next, only the
-target of the order changes, or the pair of items, or a few more interactions become free. All fits
-have the same log-likelihood. Therefore one estimate of its Hessian is kept from fit to fit, and
-every step improves it (BFGS, damped as by Powell 1978). A part of the function whose Hessian is
-known (`Quadratic`) is added exactly. Examples are a prior, or a spring that pulls the order to its
-target.
+The profile of an order consists of hundreds of fits that differ little. Each fit holds the order of
+a pair of items near a target (`sequela.questions.order_profile`). From one fit to the next, only
+the target changes, or the pair, or a few more interactions become free. The log-likelihood is the
+same function in all fits. Therefore one estimate of its Hessian is kept from fit to fit, and every
+step improves it (BFGS, damped as by Powell 1978). A part of the function whose Hessian is known
+(`Quadratic`) is added exactly. Examples are a prior, or a quadratic term (a "spring") that pulls
+the order towards its target.
 
 A fit ends when one more step is predicted to improve the function by less than a tolerance. The
 tolerance is in units of the function, because profiles compare values. A small gradient alone would
@@ -94,7 +95,7 @@ class Found:
 
 
 class CarriedNewton:
-    """An estimated Hessian that is kept between minimisations. They use it and improve it.
+    """An estimated Hessian that is kept from one minimisation to the next and improved by each.
 
     Parameters
     ----------

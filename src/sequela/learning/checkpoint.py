@@ -130,7 +130,8 @@ def fingerprint(data: Dataset) -> str:
     digest.update(json.dumps([list(data.items), list(data.samples)]).encode())
     digest.update(np.packbits(data.values, axis=1).tobytes())
     digest.update(b"" if data.times is None else np.ascontiguousarray(data.times).tobytes())
-    # For complete data, add nothing. So the checksums in files of earlier versions stay valid.
+    # Add nothing for a property that the data do not have. So the checksums in files of earlier
+    # versions, which did not include these properties, stay valid.
     if data.missing is not None:
         digest.update(b"missing" + np.packbits(data.missing, axis=1).tobytes())
     if data.orders is not None:
@@ -212,7 +213,7 @@ class Running:
                 arrays[f.name] = value
             else:
                 numbers[f.name] = value
-        # Leave out the current iteration, because the solver records it again when it continues.
+        # Leave out the current iteration, because it is recorded again when the fit continues.
         return cls(arrays, numbers, info, phase, history[:-1])
 
     def newton(self) -> tuple[NewtonState, Info]:
@@ -237,7 +238,7 @@ class Checkpoint:
     every : float
         Seconds between two writes during a start.
     data, options : Dataset, FitOptions
-        The data and options of the fit. If a checkpoint has other data or options, it is an error.
+        The data and options of the fit. A checkpoint with other data or options raises an error.
     """
 
     def __init__(
@@ -389,7 +390,10 @@ def _array(
 
 
 def _demand_fields(kind: type[NewtonState | AdaGradState | Info], found: dict[str, Any]) -> None:
-    """Raise a KeyError if a field is missing. A default value would change the rest of the fit."""
+    """Raise a KeyError if a field is missing or unknown.
+
+    If a default value replaced a missing field, the rest of the fit would change.
+    """
     wrong = {f.name for f in fields(kind)} ^ found.keys()
     if wrong:
         raise KeyError(", ".join(sorted(wrong)))
@@ -401,8 +405,8 @@ def _write(
     """Write a checkpoint. The previous file is replaced only after the new one is complete."""
     header = json.dumps({"format": _FORMAT, "version": _VERSION, **meta})
     with replacing(path) as file:
-        # NumPy would store arrays of objects as pickles. There are no such arrays here, and `_read`
-        # refuses them.
+        # NumPy would store arrays of Python objects as pickles, which can run code when they are
+        # read. There are no such arrays here, and `_read` refuses them.
         content: dict[str, Any] = {"meta": np.array(header), **arrays}
         content[_CHECKSUM] = np.array(_checksum(content))
         np.savez(file, **content)
@@ -446,7 +450,7 @@ def _difference(found: Any, expected: Any) -> str:
 def _read(
     path: str | os.PathLike[str],
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]] | None:
-    """Return (meta, arrays) of a checkpoint of any fit; None if there is no file."""
+    """Return the JSON fields and the arrays of a checkpoint; None if there is no file."""
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError:

@@ -45,8 +45,8 @@ class SetChain(Learner, BaseEstimator):
     max_iter : int, default 1000
         Largest number of iterations per start.
     tol : float, default 1e-4
-        The KKT residual at which a start has converged. This is the largest distance of an entry of
-        the gradient from the subdifferential of the penalty.
+        The KKT residual at which a start has converged. The KKT residual is the largest distance of
+        an entry of the gradient from the subdifferential of the penalty; it is 0 at an optimum.
     observation : Observation or None
         The distribution of the observation time. None means exponential with rate 1.
     budget : Budget or None
@@ -85,7 +85,8 @@ class SetChain(Learner, BaseEstimator):
     n_iter_, n_evaluations_ : int
         Number of iterations, and number of evaluations of the likelihood, in the best start.
     status_, message_ : Status, str
-        How the fit ended, as a value and in words. After a signal, it is ``Status.INTERRUPTED``.
+        How the fit ended, as a value and in words. If a signal such as Ctrl-C stopped the fit,
+        `status_` is ``Status.INTERRUPTED``.
     converged_ : bool
         Whether the best start ended at an optimum.
     history_ : DataFrame

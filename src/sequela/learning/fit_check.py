@@ -38,11 +38,12 @@ if TYPE_CHECKING:
 
 __all__ = ["FitCheck", "FitTest", "check_fit"]
 
-# The simulated data sets together have about this many cells. A simulated cell takes a few
-# nanoseconds, so a check takes at most a few seconds.
+# The number of simulated data sets is chosen so that they have about this many cells together,
+# within the limits _FEWEST and _MOST. A simulated cell takes a few nanoseconds.
 _CELLS = 1e8
-# Smallest and largest number of simulated data sets. With five tests and a level of 0.01, at least
-# 499 are needed.
+# Smallest and largest number of simulated data sets. With five tests and a level of 0.01, a p of at
+# most 0.002 is a finding. For this, most tests need 499 data sets. The tests of pairs and triples
+# need 999, because their p is doubled.
 _FEWEST, _MOST = 599, 999
 # If there are more samples, a random subset of this size is compared.
 _MOST_SAMPLES = 8_000
@@ -51,8 +52,8 @@ _CELLS_AT_ONCE = 2e7
 # Pairs and triples are compared only for this many items, the most frequent ones.
 _PAIRED_ITEMS = 60
 _TRIPLE_ITEMS = 12
-# The test of large sets uses three limits of the set size. The model expects at most these shares
-# of the samples above the limits.
+# The test of large sets uses three limits of the set size. Each limit is the smallest size above
+# which the model expects at most one of these shares of the samples.
 _LARGE_SHARES = (0.02, 0.005, 0.001)
 # Smallest expected number of samples in a bin of set sizes.
 _LEAST_EXPECTED = 5.0
@@ -67,9 +68,11 @@ class FitTest:
     name : str
         "set sizes", "empty sets", "large sets", "pairs" or "triples".
     about : str
-        The set size or the items of the samples that are counted in `observed`.
+        The set size or the items of the samples that are counted in `observed`. The set size of a
+        sample is the number of items that it is known to have.
     observed, expected : float
-        Number of samples in the data, and the number that the model expects.
+        Number of samples in the data, and the number that the model expects. Only known cells are
+        counted.
     z : float
         The difference, in standard deviations over the simulated data sets. For set sizes, it is
         the difference of Pearson's statistic from its mean. For pairs and triples, the difference
@@ -100,8 +103,9 @@ class FitCheck:
         What the model does not describe, in plain words, and what to try. Empty if all tests
         passed.
     level : float
-        Probability of at least one finding if theta of the model is the true theta. For a penalised
-        fit, the probability is larger, because the penalty keeps the model away from the data.
+        Largest probability of at least one finding if theta of the model is the true theta. For a
+        penalised fit, the probability can be larger, because the penalty keeps the model away from
+        the data.
     data_sets, samples, seed : int
         Number of simulated data sets, number of samples that were compared, and the seed.
     """
@@ -148,10 +152,11 @@ def check_fit(
 ) -> FitCheck:
     """Test whether a model describes the data, and describe in plain words where it does not.
 
-    The data are compared with simulated data sets in which the same cells are missing. The tests
-    are on the set sizes, the number of empty sets, the number of very large sets, and the items
-    that occur together. Samples with a known observation time are left out. Data with sample
-    weights are not tested.
+    The data are compared with simulated data sets in which the same cells are missing, sample by
+    sample. So all samples are used, and all tests count only known cells. The tests are on the set
+    sizes, the number of empty sets, the number of very large sets, and the items that occur
+    together. Samples with a known observation time are left out. Known orders are not used. Data
+    with sample weights are not tested.
 
     Parameters
     ----------
@@ -201,7 +206,7 @@ def check_fit(
     found = [test for test in tests if test.p <= bound]
     return FitCheck(
         tests=tuple(tests),
-        findings=tuple(describe(found, checked, len(values))),
+        findings=tuple(describe(found, checked, len(values), has_missing=missing is not None)),
         level=float(level),
         data_sets=len(simulated),
         samples=len(values),
@@ -224,8 +229,9 @@ def _comparable(data: Dataset, seed: int) -> tuple[NDArray[np.bool_], NDArray[np
         chosen = stream(seed, Purpose.FIT_CHECK).choice(len(rows), _MOST_SAMPLES, replace=False)
         rows = rows[np.sort(chosen)]
     missing = None if data.missing is None else data.missing[rows]
-    values = data.values[rows]
-    return (values if missing is None else values & ~missing), missing
+    if missing is not None and not missing.any():
+        missing = None
+    return data.values[rows], missing  # a missing cell is False in `values`
 
 
 class _Counts:
@@ -257,8 +263,8 @@ class _Counts:
         x = values[:, self.paired].astype(np.float32)
         pairs = (x.T @ x)[self._a, self._b].astype(np.float64)
         y = values[:, self.tripled].astype(np.float32)
-        # One matrix product counts all triples. Its rows are pairs, and its columns are third
-        # items.
+        # One matrix product counts all triples. Its rows belong to the first two items of a triple,
+        # and its columns belong to the third item.
         c, d = self._both
         together = (y[:, c] * y[:, d]).T @ y
         return sizes, pairs, together[self._triples].astype(np.float64)
@@ -320,7 +326,7 @@ def _allowance(model: Model, n_samples: int) -> float:
 def _share_beyond(observed: float, simulated: NDArray[np.float64]) -> float:
     """Return the share of the statistics that are at least as large as the observed statistic.
 
-    The observed statistic itself is one of them.
+    The observed statistic is counted as one of the statistics, so the share is never 0.
     """
     return float((1 + np.sum(simulated >= observed - 1e-9)) / (len(simulated) + 1))
 
@@ -401,7 +407,8 @@ def _worst_test(
     """
     expected = simulated.mean(axis=0)
     spread = np.maximum(simulated.std(axis=0, ddof=1), 1.0)
-    # The sum of squares detects many small differences. The largest difference is tested below.
+    # Two statistics are tested. The sum of squares detects many small differences, and the largest
+    # difference (below) detects a single large one.
     null = (((simulated - expected) / spread) ** 2).sum(axis=1)
     away = observed - expected
     z = np.sign(away) * np.maximum(np.abs(away) - allowance, 0.0) / spread

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["describe"]
 
 
+# The last finding ends with this text if cells are missing.
+_WHY_MISSING = (
+    ". This can also happen if cells are missing for a reason that has to do with their values, "
+    "for example if more genes were tested only in samples without a driver mutation"
+)
+
+
 def _compare() -> str:
     return either(
         "sequela.learning.compare_observations shows which one the data prefer",
@@ -26,7 +33,9 @@ def _heavy() -> str:
     return either("observation=sequela.HeavyTailed(2.0)", "`sequela fit --observation heavy`")
 
 
-def describe(found: Sequence[FitTest], model: Model, samples: int) -> list[str]:
+def describe(
+    found: Sequence[FitTest], model: Model, samples: int, *, has_missing: bool = False
+) -> list[str]:
     """Return one finding per failed test, except for tests that a more specific finding explains.
 
     Parameters
@@ -37,19 +46,24 @@ def describe(found: Sequence[FitTest], model: Model, samples: int) -> list[str]:
         The model that was tested.
     samples : int
         Number of samples that were compared.
+    has_missing : bool
+        Whether cells are missing. Then only known cells are counted.
     """
+    known = " among their known cells" if has_missing else ""
     by_name = {test.name: test for test in found}
     findings = []
     if "empty sets" in by_name:
-        findings.append(_empty(by_name["empty sets"], model))
+        findings.append(_empty(by_name["empty sets"], model, known))
     if "large sets" in by_name:
-        findings.append(_large(by_name["large sets"]))
+        findings.append(_large(by_name["large sets"], known))
     if "set sizes" in by_name and not findings:
-        findings.append(_sizes(by_name["set sizes"], samples))
+        findings.append(_sizes(by_name["set sizes"], samples, known))
     if "pairs" in by_name:
         findings.append(_together(by_name["pairs"], model))
     elif "triples" in by_name:
         findings.append(_together(by_name["triples"], model))
+    if findings and has_missing:
+        findings[-1] += _WHY_MISSING
     return findings
 
 
@@ -61,8 +75,9 @@ def _p(p: float) -> str:
     return f"{p:.3f}" if p >= 0.0015 else "at most 0.001"
 
 
-def _empty(test: FitTest, model: Model) -> str:
-    said = f"{test.observed:.0f} samples have no items at all; {_numbers(test)}. "
+def _empty(test: FitTest, model: Model, known: str) -> str:
+    none = f"no items{known}" if known else "no items at all"
+    said = f"{test.observed:.0f} samples have {none}; {_numbers(test)}. "
     kind = model.observation.kind
     if test.observed < test.expected:
         return said + (
@@ -82,9 +97,9 @@ def _empty(test: FitTest, model: Model) -> str:
     )
 
 
-def _large(test: FitTest) -> str:
+def _large(test: FitTest, known: str) -> str:
     return (
-        f"{test.observed:.0f} samples have more than {test.about} items; {_numbers(test)}. "
+        f"{test.observed:.0f} samples have more than {test.about} items{known}; {_numbers(test)}. "
         "Hypermutated or contaminated samples look like very late samples and can bias the "
         "observation times. Leave them out, analyse them separately, or try observation times "
         "with a heavy tail: "
@@ -92,10 +107,11 @@ def _large(test: FitTest) -> str:
     )
 
 
-def _sizes(test: FitTest, samples: int) -> str:
+def _sizes(test: FitTest, samples: int, known: str) -> str:
     return (
         f"the number of items per sample does not follow the model: for example, "
-        f"{test.observed:.0f} of {samples} samples have {test.about} items, and {_numbers(test)}. "
+        f"{test.observed:.0f} of {samples} samples have {test.about} items{known}, and "
+        f"{_numbers(test)}. "
         "Items may change the rate of observation, or the observation times may have another "
         f"distribution; {_compare()}. Interpret orders with caution"
     )

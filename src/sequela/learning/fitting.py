@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["VALUE_SAMPLING", "Fitter"]
 
-# The settings for the log-likelihood of sampled sets. It is computed once per start, at its end.
+# The settings for the log-likelihood of sampled sets, which is computed once per start, at the end
+# of the start.
 VALUE_SAMPLING = Sampling(chains=8, sweeps=2, burn_in=1)
 # The method of section 5 of the paper: one chain per set with M = 50 draws, after a burn-in of 10
 # draws. In the first 50 epochs only base rates are learned.
@@ -271,7 +272,7 @@ class _Watcher:
 
 
 class _SampledGradient:
-    """A smooth objective with the paper's sampled gradient, but without a value."""
+    """A smooth objective with a gradient that is sampled as in the paper, and without a value."""
 
     def __init__(
         self, data: Dataset, options: FitOptions, n_threads: int | None, start: int

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["IndependentFit", "fit_independent", "grid_posterior"]
 
-# The error of the rule is about exp(-2 pi^2 (width / step)^2). If the step is half the width of the
-# posterior, this is e^-79.
+# The step of the rule is at most _WIDEST_STEP, and at most _STEP_OF_WIDTH times the width of the
+# posterior. The error is about exp(-2 pi^2 (width / step)^2), which is e^-79 if the step is half
+# the width.
 _WIDEST_STEP = 0.05
 _STEP_OF_WIDTH = 0.5
 # If the tolerance of a fit is at least _ROUGH_TOL, the widest step is _ROUGH_STEP. Even if rates
@@ -120,7 +121,7 @@ def fit_independent(
     missing: NDArray[np.float64] | None = None,
     tol: float = 1e-7,
 ) -> IndependentFit:
-    """Fit the model without interactions to distinct sets, weighted by their shares of samples.
+    """Fit the model without interactions to distinct sets, weighted by their shares of the samples.
 
     Parameters
     ----------
@@ -144,10 +145,11 @@ def fit_independent(
     """
     known = 1.0 if missing is None else np.maximum(weights @ (1.0 - missing), 1e-12)
     share = np.clip((weights @ sets) / known, 1e-6, 1.0 - 1e-6)
-    # For a single item, the exact optimum. The item is present with probability w / (1 + w).
+    # For a single item, this start is the exact optimum, because the item is present with the
+    # probability w / (1 + w).
     start = np.log(share / (1.0 - share))
-    # About 1 / sqrt(curvature) for each item. If the parameters are measured in these units, L-BFGS
-    # needs few steps.
+    # The unit of each parameter is about 1 / sqrt(curvature). With parameters in these units,
+    # L-BFGS needs few steps.
     unit = 1.0 / np.sqrt(share * (1.0 - share))
 
     widest = _ROUGH_STEP if tol >= _ROUGH_TOL else _WIDEST_STEP
@@ -162,7 +164,9 @@ def fit_independent(
         if missing is not None:
             joint += missing @ wt  # removes the factor for an absent item, exp(-w t)
         log_p, posterior = _posterior(joint)
-        # Derivative with respect to log w: w t / (exp(w t) - 1) if present, -w t if absent.
+        # The derivative of the log-probability of an item with respect to log w is
+        # w t / (exp(w t) - 1) if the item is present, -w t if it is absent, and 0 if it is missing.
+        # Below, -w t is summed over all items. So w t is added for present and missing items.
         with np.errstate(over="ignore"):
             present = wt / np.expm1(wt)
         mean_time = posterior @ grid.t

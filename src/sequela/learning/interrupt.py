@@ -28,7 +28,7 @@ _at_once: contextvars.ContextVar[bool] = contextvars.ContextVar("at_once", defau
 def whole_or_nothing() -> Iterator[None]:
     """Inside this block, let a signal end a fit immediately and without a result.
 
-    If a batch system stops a repeat, an incomplete result must not be recorded.
+    Repeats use this block: if a batch system stops a repeat, no incomplete result may be recorded.
     """
     token = _at_once.set(True)
     try:
@@ -38,7 +38,7 @@ def whole_or_nothing() -> Iterator[None]:
 
 
 class StopRequest:
-    """A request to end the fit. Its value is true after a signal; `signal` is the signal's name."""
+    """A request to end the fit: true after a signal, whose name is then stored in `signal`."""
 
     def __init__(self) -> None:
         self.signal: str | None = None
@@ -49,7 +49,7 @@ class StopRequest:
 
 @contextlib.contextmanager
 def graceful_stop() -> Iterator[StopRequest]:
-    """Let the first signal be a request to stop, and the second one end the fit immediately.
+    """Inside this block, the first signal requests a stop, and the second one ends the fit at once.
 
     Python delivers signals to the main thread only. In other threads this function does nothing.
     """

@@ -132,8 +132,9 @@ def best_without_interactions(objective: Objective) -> NDArray[np.float64]:
     known = objective.data.times is not None or objective.data.orders is not None
     if not known and objective.observation.constant_rate is not None:
         return theta
-    # The integral over time needs unknown times, unknown orders and a constant rate of observation.
-    # Otherwise run the solver, with a penalty that keeps all interactions at zero.
+    # `independent_theta` does not use known times and known orders, and it assumes a constant rate
+    # of the observation. In other cases, run the solver, with a penalty that keeps all interactions
+    # at zero.
     solver = ProximalNewton(OffDiagonalL1(_PROHIBITIVE), units(objective))
     diagonal = WithoutInteractions(objective)
     state, _ = solve(

@@ -424,7 +424,7 @@ def _separation(data: Dataset) -> str:
         # not compare columns here.
         return "; ".join(found)
     mixed = np.nonzero((share > 0.0) & (share < 1.0))[0]
-    # Each column becomes one byte string, so equal columns have equal strings.
+    # Convert each column to one byte string, so that equal columns can be found quickly.
     columns = np.packbits(data.values[:, mixed].T, axis=1)
     keys = np.ascontiguousarray(columns).view(f"V{columns.shape[1]}").ravel()
     _, group, counts = np.unique(keys, return_inverse=True, return_counts=True)

@@ -43,8 +43,8 @@ def _same_optimum(a: Start, b: Start) -> bool:
     apart = np.abs(_bounded(a.theta) - _bounded(b.theta))
     if apart.max() <= SAME:
         return True
-    # If the objective is concave, this is an upper bound of its increase from one theta to the
-    # other.
+    # The KKT residuals give a bound: if the objective is concave, it cannot differ by more than
+    # this between the two thetas.
     open_ = (a.kkt_residual + b.kkt_residual) * apart.sum()
     open_ += 3.0 * (a.objective_se + b.objective_se)
     return bool(apart.max() <= _NEAR and abs(a.objective - b.objective) <= open_)
@@ -54,8 +54,8 @@ def _bounded(theta: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return theta with base rates in a finite range.
 
     If an item is always present, its base rate grows without bound during a fit. If it is never
-    present, its base rate decreases without bound. The values at which these base rates stop have
-    no meaning.
+    present, its base rate decreases without bound. The values of these base rates at the end of a
+    fit have no meaning.
     """
     diagonal = np.clip(theta.diagonal(), SMALLEST_LOG_RATE, LARGEST_LOG_RATE)
     return theta - np.diag(theta.diagonal()) + np.diag(diagonal)

@@ -113,8 +113,9 @@ class OffDiagonalL1:
     def value(self, theta: NDArray[np.float64]) -> float:
         """Return the penalty of theta."""
         size = np.abs(theta)
-        # Do not subtract the trace from the sum of all entries: its rounding error times a large
-        # strength would be larger than the gain of a step near the optimum.
+        # Do not subtract the trace from the sum of all entries: the rounding error of this
+        # difference, times a large strength, would be larger than the gain of a step near the
+        # optimum.
         np.fill_diagonal(size, 0.0)
         return float(self.strength * size.sum())
 
@@ -174,7 +175,8 @@ class OnSupport:
     ) -> NDArray[np.float64]:
         """Return the minimiser of ``|x - theta|^2 / (2 step) + penalty(x)``."""
         weights = self.weights(theta.shape[0])
-        # With a step of zero even an infinite weight has no effect.
+        # If the step is zero, even an infinite weight has no effect. (The product of zero and
+        # infinity would be NaN.)
         threshold = np.where(np.asarray(step) > 0.0, weights, 0.0) * np.where(weights > 0, step, 1)
         return _soft_threshold(theta, threshold)
 

@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Refit", "WarmFits", "WithRidge", "compare_optima", "refit"]
 
-# The standard deviation of the prior. Two thirds of the interactions change a rate by a factor
-# below e^2 = 7.4.
+# The standard deviation of the prior. Under this prior, two thirds of the interactions change a
+# rate by a factor between 1/7.4 and 7.4 = e^2.
 PRIOR_SD = 2.0
 
 
@@ -123,7 +123,7 @@ class WithRidge:
         self.objective.prepare(support)
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
-        """Return whether evaluations on a support would be fast."""
+        """Return whether evaluations with theta zero outside `support` would be fast."""
         return self.objective.is_affordable(support)
 
     def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:

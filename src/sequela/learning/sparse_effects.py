@@ -87,7 +87,8 @@ def minimise_sparse(
     np.fill_diagonal(diagonal, val=True)
     weights = np.where(diagonal, 0.0, strength)
     weights[n] *= EFFECT_WEIGHT
-    # The diagonal is not penalised: its positive part is free, and its negative part stays at 0.
+    # Each parameter is the first part minus the second part. The diagonal is not penalised. So its
+    # first part may have any sign, and its second part stays at 0.
     low = np.concatenate([np.where(diagonal, -largest, 0.0).ravel(), np.zeros(diagonal.size)])
     high = np.concatenate([np.full(diagonal.size, largest), np.where(diagonal, 0, largest).ravel()])
 

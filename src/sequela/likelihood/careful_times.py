@@ -1,10 +1,11 @@
 """Compute the likelihood of a set at a known time in decimal arithmetic.
 
-Some sets need more precision than doubles have. If exit rates times the observation time are very
-large, the likelihood depends on differences of exit rates that are lost in rounding. The closed
-form of section 4.2 is a sum of exponentials whose coefficients cancel. It is evaluated here with as
-many digits as the cancellation needs. The numbers of digits and of terms grow quickly with the size
-of the set, so this works for small sets only. `Passage.timed` decides when this module is used.
+Some sets need more precision than a double has. If an exit rate times the observation time is very
+large, the likelihood depends on differences of exit rates that are smaller than the rounding errors
+of doubles. The closed form of section 4.2 of the paper is a sum of exponentials in which large
+terms cancel. This module evaluates the sum with so many digits that the result is precise in spite
+of the cancellation. The numbers of digits and of terms grow quickly with the size of the set, so
+the module is used for small sets only. `Passage.timed` decides when it is used.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def careful_set(
 
 
 class _Exponentials:
-    """Forward and backward probabilities of all states as sums of exponentials of the time."""
+    """Forward and backward probabilities of all states: sums of exponential functions of time."""
 
     def __init__(self, parameters: Parameters, columns: Columns, t: float) -> None:
         self.k = k = columns.k
@@ -66,7 +67,10 @@ class _Exponentials:
         self.p = self._at_end(self.forward[-1])
 
     def _forward(self) -> list[dict[int, Decimal]]:
-        """Return a[R][T] with P(in R at s) = sum over states T of a[R][T] exp(-exit(T) s)."""
+        """Return the coefficients a[R][T] of the probability of state R at the time s.
+
+        The probability is the sum over states T of a[R][T] exp(-exit(T) s).
+        """
         found: list[dict[int, Decimal]] = [{0: Decimal(1)}]
         for R in self.states[1:]:
             here: dict[int, Decimal] = {}
@@ -79,9 +83,10 @@ class _Exponentials:
         return found
 
     def _backward(self) -> list[dict[int, Decimal]]:
-        """Return b[R][U] with P(from R to S in s) = sum over states U of b[R][U] exp(-exit(U) s).
+        """Return the coefficients b[R][U] of the probability of going from R to S in the time s.
 
-        S is the state with all items.
+        The probability is the sum over states U of b[R][U] exp(-exit(U) s). S is the state with all
+        items.
         """
         last = len(self.states) - 1
         found: list[dict[int, Decimal]] = [{} for _ in self.states]
@@ -101,7 +106,11 @@ class _Exponentials:
         return rate
 
     def _balanced(self, here: dict[int, Decimal], R: int) -> dict[int, Decimal]:
-        """Divide by the differences of exit rates; add the term that makes the sum 0 at time 0."""
+        """Return the coefficients of state R, given `here`, the coefficients of the flow into R.
+
+        Each coefficient is divided by a difference of exit rates. One coefficient is added, that of
+        R itself, so that the probability of R is 0 at time 0.
+        """
         here = {T: a / (self.exits[R] - self.exits[T]) for T, a in here.items()}
         here[R] = -sum(here.values(), Decimal(0))
         return here

@@ -1,7 +1,7 @@
-"""Draw the missing cells of samples that have too many of them for the sum over a lattice.
+"""Draw the missing cells of samples that have too many missing cells for a lattice.
 
-Each completed set is then evaluated exactly. Many draws give the same completed set, also in
-different samples. So each distinct completed set is evaluated only once.
+A draw gives a completed set, which is then evaluated exactly. Many draws give the same completed
+set, even draws of different samples. So each distinct completed set is evaluated only once.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _draw_with_orders(
     drawn: NDArray[np.uint8],
     rng: np.random.Generator,
 ) -> bool:
-    """Fill `drawn` with the missing cells of drawn histories. The samples may have any size."""
+    """Fill `drawn` with the missing cells of drawn histories, which need no lattice."""
     chains, kept, _ = drawn.shape
     n = parameters.n
     states = np.zeros((chains, n), dtype=np.int64)
@@ -251,9 +251,10 @@ def _values(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return estimates of log p of samples by importance sampling, and their variances.
 
-    A proposal T is a completed set whose missing cells are drawn independently. The probability
-    that an item is present in T is its share among the draws from the posterior. The mean of p(T) /
-    P(proposal T) is an unbiased estimate of p.
+    A proposal T is a completed set whose missing cells are drawn independently of each other. A
+    missing item is present in T with about the same frequency as in the draws from the posterior
+    (`cells`). Let q(T) be the probability of proposing T. Then the mean of p(T) / q(T) is an
+    unbiased estimate of p.
     """
     proposed, log_q = [], []
     for drawn in cells:

@@ -35,17 +35,18 @@ LARGEST_COMPONENT = 24
 # The quantiles of the observation time of a small set are computed by components only if all its
 # components together have at most this many states. Otherwise its lattice is used.
 _MOST_QUANTILE_STATES = 512
-# Number of values that are stored for the functions of time, per state of a component.
+# Number of values that are stored for each state of a component: 20 coefficients on each of 16
+# panels of time.
 _COEFFICIENTS = 20 * 16
 
 
 def work_of_components(
     parameters: Parameters | None, parts: list[Component], budget: Budget
 ) -> float:
-    """Return the number of operations to evaluate a set by components, or inf if beyond the budget.
+    """Return the number of operations to evaluate a set by components; inf if this is not possible.
 
-    If `parameters` is None, only the sizes of the components are tested. Otherwise, the function
-    also tests whether their rates are in range.
+    It is not possible if a component is beyond the budget, or if its rates are out of range. If
+    `parameters` is None, the rates are not tested.
     """
     work = COMPONENT_OVERHEAD
     for part in parts:
@@ -74,7 +75,8 @@ def component_cost(parameters: Parameters, items: NDArray[np.int64]) -> tuple[fl
 def has_small_components(parameters: Parameters, items: NDArray[np.int64]) -> bool:
     """Return whether components give the times of a small set much faster than its lattice.
 
-    The function is used for quantiles of the observation time.
+    The function is used for quantiles of the observation time. It returns False for sets of
+    `LEAST_COMPONENT_SET` or more items.
     """
     if items.size >= LEAST_COMPONENT_SET:
         return False

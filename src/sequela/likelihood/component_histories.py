@@ -4,9 +4,10 @@ Given the observation time t, components are independent. One pass over the stat
 gives means and variances of its arrival times, and the orders of its items. The probability that an
 item of one component arrived before an item of another component is a double integral, over t and
 over the times s before t. The integrand is the probability that the first item is present at s,
-times the density of the arrival of the second item at s. The position of an item among all others
-depends on how many items are present at s. The generating function of this number is a product over
-the components. For isolated items there are closed forms.
+times the density of the arrival of the second item at s. The position of an item in the order is
+the number of other items that are present when it arrives. The generating function of this number
+is a product over the components. For an isolated item, its factor in these formulas has a closed
+form.
 """
 
 from __future__ import annotations
@@ -38,11 +39,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ComponentHistory"]
 
-# Largest number of values that the products of generating functions may have in memory at a time.
+# Largest number of values of generating functions that are in memory at the same time.
 _MOST_NUMBERS = 1 << 21
 # The larger a set, the narrower is the posterior of its observation time: the width decreases with
-# the square root of the size. So larger sets need shorter panels. With panels that double in
-# length, the errors of arrival times were 1e-12 for 24 items and 1e-5 for 250 items.
+# the square root of the size. So larger sets need shorter panels. With one panel per doubling of
+# the time, the errors of arrival times were 1e-12 for 24 items and 1e-5 for 250 items. The number
+# of panels per doubling is sqrt(size / _ITEMS_PER_SPLIT), rounded up.
 _ITEMS_PER_SPLIT = 24.0
 # Number of Gauss points on each interval of the times before an observation: the smallest number,
 # and the number that is added per item of the set.
@@ -70,7 +72,8 @@ class ComponentHistory:
     arrival_mean, arrival_variance : arrays
         Mean and variance of the arrival time of each item, in the order of `items`.
     error : float
-        The largest error of the probability of the set, and of probabilities that must be 1.
+        The largest estimated error of two kinds: the error of the probability of the set, and the
+        deviation from 1 of probabilities that must be 1.
     """
 
     def __init__(self, parameters: Parameters, items: NDArray[np.int64]) -> None:
@@ -83,8 +86,8 @@ class ComponentHistory:
         self.time_variance = distribution.variance
         self.arrival_mean = np.empty(items.size)
         second = np.empty(items.size)
-        # Orders of items in different components are computed when they are needed for the first
-        # time.
+        # Here, only the orders of items of the same component are filled in. The other orders take
+        # longer, and are computed when they are needed for the first time (`_orders`).
         self._within = np.full((items.size, items.size), np.nan)
         components, isolated = solved.parts(0)
         for c in components:
@@ -116,8 +119,8 @@ class ComponentHistory:
 
     def _solve(self) -> ComponentSets:
         sets = [self.items]
-        # The backward functions depend on the posterior of the time. For large sets this posterior
-        # is narrow, and more panels are needed.
+        # The adjoint functions depend on the posterior of the time. For large sets this posterior
+        # is narrow, so shorter panels are needed to represent these functions.
         splits = int(np.ceil(np.sqrt(max(self.items.size, 1) / _ITEMS_PER_SPLIT)))
         solved = ComponentSets(
             self.parameters, decompose_by(self.parameters.children, sets), sets, splits=splits
@@ -144,7 +147,7 @@ class ComponentHistory:
 
     @cached_property
     def _orders(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Orders of all pairs and positions of all items, by integrals over two times."""
+        """The orders of all pairs and the positions of all items, by integrals over two times."""
         if not self.items.size:
             return np.zeros((0, 0)), np.zeros((0, 0))
         with blas_on_one_thread():
@@ -155,11 +158,12 @@ class ComponentHistory:
         solved = self._solve()
         parts = _Parts(self.parameters, self.items, solved)
         before = np.zeros((k, k))
-        # Generating functions of the positions at the first half of the roots of unity.
+        # The generating functions of the positions, at the first half of the roots of unity. (The
+        # values at the other roots are the complex conjugates of these values.)
         transform = np.zeros((k, k // 2 + 1), dtype=np.complex128)
         error = 0.0
-        # The probability of a position is a product over all items. Therefore it needs more Gauss
-        # points.
+        # In the integral for the probability of a position, the integrand is a product over all
+        # items. Therefore larger sets need more Gauss points.
         points = _LEAST_POINTS + int(_POINTS_PER_ITEM * k)
         times, posterior = observation_times(solved, 0)
         with WorkProgress("orders of the items of a sample", times.size) as bar:
@@ -174,8 +178,8 @@ class ComponentHistory:
         known = ~np.isnan(self._within)
         before[known] = self._within[known]
         place = np.maximum(np.fft.irfft(transform, n=k, axis=1), 0.0)
-        # The probabilities of the two orders of a pair must add up to 1, as must those of all
-        # positions of an item.
+        # The probabilities of the two orders of a pair must add up to 1, and so must the
+        # probabilities of all positions of an item.
         error = max(
             error,
             float(np.abs(before + before.T + np.eye(k) - 1.0).max()),
@@ -195,9 +199,9 @@ class _States:
     """The states of all items of a set, at moments before an observation.
 
     A part is a component or an isolated item. ``present[b, a]`` is the probability that item b is
-    present at moment a. ``arrivals[b, j, a]`` is the density of its arrival after j other items of
-    its part. ``counts[c][j, a]`` is the probability that j items of part c are present. `error` is
-    the largest error of probabilities that must be 1.
+    present at moment a. ``arrivals[b, j, a]`` is the density of the arrival of item b at moment a,
+    after j other items of its part. ``counts[c][j, a]`` is the probability that j items of part c
+    are present. `error` is the largest error of probabilities that must be 1.
     """
 
     def __init__(self, k: int, widest: int, moments: int) -> None:
@@ -298,10 +302,9 @@ def _add_places(
 def _truncated_exponential(
     x: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return mean and second moment of an exponential time truncated at t, divided by t and t^2.
+    """Return mean / t and second moment / t^2 of an exponential time that is truncated at t.
 
-    x is the rate times t. The mean divided by t is 1/x - 1/(e^x - 1), and the second moment divided
-    by t^2 is 2/x^2 - (1 + 2/x)/(e^x - 1).
+    x is the rate times t. The results are 1/x - 1/(e^x - 1) and 2/x^2 - (1 + 2/x)/(e^x - 1).
     """
     small = np.minimum(x, _SERIES)
     square = small * small
@@ -311,7 +314,8 @@ def _truncated_exponential(
     with np.errstate(over="ignore"):
         tail = 1.0 / np.expm1(large)
     first = np.where(x < _SERIES, 0.5 - odd, 1.0 / large - tail)
-    # The terms of order 1/x^2 and 1/x cancel. The ratio odd / x is again a power series.
+    # For small x, the terms of order 1/x^2 and 1/x of the second moment cancel. The rest contains
+    # odd / x, which is again a power series.
     ratio = _polynomial(square, _BERNOULLI)
     second = np.where(
         x < _SERIES,

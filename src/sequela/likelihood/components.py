@@ -7,8 +7,9 @@ Given the observation time t, the components of a set (`decomposition`) are inde
 with the components c, the isolated items i and their base rates w_i, and the total rate v of the
 absent items on which no item of S acts. The functions p_c come from `kernels.components`, on panels
 of time that double in length. The integral uses Gauss's rule on each panel. A component that
-several sets share is evaluated only once. Its gradient is also computed only once: the posteriors
-of the times of these sets, each times the weight of its set, are added up before.
+several sets share is evaluated only once. Its gradient is also computed only once. For this
+purpose, the posteriors of the times of these sets are first added up, each multiplied by the weight
+of its set.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ MOST_PANELS = 56
 # The largest accepted relative error of a probability.
 ACCURACY = 1e-9
 # Number of Gauss points per panel: the smallest number, and the number that is added per item of
-# the largest set. On [h, 2h], the integrand of a set of k items changes by a factor of up to 2^k.
+# the largest set. Larger sets need more points, because the integrand of a set of k items changes
+# by a factor of up to 2^k on a panel [h, 2h].
 _LEAST_POINTS = 32
 _POINTS_PER_ITEM = 0.45
 # This number of panels is enough if rates differ by a factor of at most a million, as in most data
@@ -74,7 +76,7 @@ def _gauss(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArr
 
 
 def points_for(largest_set: int) -> int:
-    """Return the number of points per panel for sets of at most this many items."""
+    """Return the number of points per panel for sets of at most `largest_set` items."""
     # Round up to multiples of 16, so that few different rules are computed.
     wanted = _LEAST_POINTS + int(_POINTS_PER_ITEM * largest_set)
     return -(-wanted // 16) * 16
@@ -131,14 +133,17 @@ class TimeGrid:
     def polynomials(
         self, times: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the panel of each time, and the Legendre polynomials there (times, degrees)."""
+        """Return the panel of each time, and the polynomials of this panel at this time.
+
+        The polynomials are those of Legendre; their array has the axes time and degree.
+        """
         panel = np.empty(times.size, dtype=np.int64)
         values = np.empty((times.size, DEGREES))
         call(legendre_at, panel, values, self.edges, times)
         return panel, values
 
     def project(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the coefficients of a function of time that stands for weights at the points.
+        """Return the coefficients of a function of time that replaces weights at the points.
 
         The integral of this function times a polynomial (of a degree below DEGREES on each panel)
         is the weighted sum of the values of the polynomial at the points.
@@ -150,7 +155,7 @@ class TimeGrid:
 
 
 class ComponentFunction:
-    """The probability of exactly the items of one component at one theta, as a function of time."""
+    """The probability of having exactly the items of one component, as a function of time."""
 
     def __init__(self, parameters: Parameters, component: Component) -> None:
         self.component = component
@@ -167,7 +172,8 @@ class ComponentFunction:
         """Compute the function on the grid; return the log-probability at all points."""
         self.P = np.empty((1 << self.k, DEGREES, grid.half.size))
         call(component_forward, self.P, self.rates, self.exits, self.slowest, grid.half, self.k)
-        # The bound avoids log(0). The weight of a time with such a small probability is zero.
+        # The lower bound avoids log(0). A time with such a small probability has no weight in the
+        # integral.
         self.scaled = np.maximum(grid.values(self.P[-1]), 1e-300)
         log_p: NDArray[np.float64] = np.log(self.scaled) - self.slowest * grid.times
         return log_p
@@ -178,7 +184,7 @@ class ComponentFunction:
         return np.ascontiguousarray(self.rates.T)
 
     def scaled_at(self, grid: TimeGrid, t: float) -> float:
-        """Return the probability at time t, multiplied by exp(slowest t); call `solve` first."""
+        """Return the probability at time t, times exp(smallest exit rate * t), after `solve`."""
         panel, polynomials = grid.polynomials(np.array([t]))
         return float(polynomials[0] @ self.P[-1][:, panel[0]])
 
@@ -190,10 +196,10 @@ class ComponentFunction:
         return log_p
 
     def tails(self, grid: TimeGrid) -> NDArray[np.float64]:
-        """Return how large the last coefficients on each panel are, relative to the function.
+        """Return the size of the last two coefficients on each panel, relative to the function.
 
         If the polynomials approximate the function well, their coefficients decrease geometrically.
-        The last coefficients are then an upper bound of the error of the approximation.
+        The size of the last coefficients is then an upper bound of the error of the approximation.
         """
         last = np.abs(self.P[-1][-2:]).sum(axis=0)
         largest = np.abs(self.scaled.reshape(-1, grid.points)).max(axis=1)
@@ -201,7 +207,11 @@ class ComponentFunction:
         return relative
 
     def source(self, grid: TimeGrid, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the coefficients of the weights of times divided by their scaled probabilities."""
+        """Return the source of the adjoint functions, as Legendre coefficients.
+
+        At each point of the grid, the source is the weight of the point divided by the scaled
+        probability. Very small weights are replaced by 0.
+        """
         largest = max(float(weights.max(initial=0.0)), 1e-300)
         return grid.project(np.where(weights > 1e-30 * largest, weights, 0.0) / self.scaled)
 
@@ -220,11 +230,12 @@ class ComponentFunction:
 
 
 def time_bounds(fastest: float, drop: float, size: int) -> tuple[float, float]:
-    """Return bounds between which the posterior of the observation time of a set lies.
+    """Return the end of the first panel, and a time after which the posterior is negligible.
 
-    Given the order, the time is a sum of size + 1 exponential holding times, whose rates lie
-    between `drop` and `fastest`. The probability of a time outside the bounds is far below rounding
-    errors.
+    The posterior is that of the observation time of a set of `size` items. Given the order of the
+    items, this time is a sum of size + 1 exponential holding times, whose rates lie between `drop`
+    and `fastest`. All functions of time change little on the first panel, which ends at 1 /
+    fastest. The probability of a time after the second result is far below rounding errors.
     """
     first = 1.0 / fastest
     steps = size + 1.0
@@ -317,7 +328,10 @@ class ComponentSets:
         return TimeGrid.between(first, last, largest, self.splits)
 
     def log_joint(self, s: int, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the log-density of a set and its time, at the given times, up to a constant."""
+        """Return the joint log-density of set `s` and its observation time, up to a constant.
+
+        The result has one entry for each of the given times.
+        """
         components, isolated = self.parts(s)
         log_density: NDArray[np.float64] = -float(self.drop[s]) * times
         for c in components:
@@ -358,7 +372,7 @@ class ComponentSets:
             )
 
     def _judge(self) -> None:
-        """Fill `errors`: errors of the approximation, averaged over the posterior of the time."""
+        """Fill `errors`: errors of the polynomials, averaged over the posterior of the time."""
         if not self.functions:
             self.errors = np.zeros(len(self.sets))
             return

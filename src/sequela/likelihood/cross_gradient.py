@@ -4,7 +4,7 @@ The KKT residual needs these entries. The corresponding entries of theta are zer
 changes only the present interactions does not need them. Each entry is an integral over the
 observation time and over the points in time before it, the *moments* (`kernels.crossing`). The
 contribution of an item depends only on its own component and on the time. So it is evaluated once
-for all sets that contain the component. The sets differ only in the weights of the times.
+for all sets that contain the component. These sets differ only in the weights of the times.
 
 The entry (i, j) is simpler if j is an isolated item or has a constant rate. The density of the
 arrival of j, minus its mean rate, then does not depend on the moment. The inner integral needs only
@@ -36,11 +36,12 @@ if TYPE_CHECKING:
 
 __all__ = ["CROSS_ACCURACY", "CrossGradient"]
 
-# Largest accepted error. It is estimated from the probability of a component at t: this probability
-# must be the same, from whichever moment before t it is computed.
+# Largest accepted error. The error is estimated from the probability of a component at time t. This
+# probability can be computed from the states at any moment before t, and the result must be the
+# same for all moments.
 CROSS_ACCURACY = 1e-8
-# Largest number of bytes for the tables of all components. If more bytes were needed, the times are
-# divided into portions.
+# Largest number of bytes for the tables of all components. If the tables for all times would need
+# more, the times are divided into portions.
 _MOST_BYTES = 3e8
 # Largest number of bytes for partial sums of the gradient, and largest number of partial sums. The
 # number of sums depends only on the problem, not on the number of threads. So the results do not
@@ -137,7 +138,7 @@ class CrossGradient:
     def _between_components(
         self, portion: NDArray[np.int64], totals: list[NDArray[np.float64]], n_threads: int
     ) -> None:
-        """Add the entries whose columns belong to components, for a portion of the times."""
+        """Add the entries whose columns are columns of components, for a portion of the times."""
         functions = self.solved.functions
         moments, at, lengths = moments_before(
             self._shared.times[portion], self._fastest(), self.solved.grid, self._precision
@@ -180,14 +181,17 @@ class CrossGradient:
     def _onto_steady(
         self, chosen: range, weights: NDArray[np.float64], total: NDArray[np.float64]
     ) -> None:
-        """Add entries of some sets whose columns are isolated items or have constant rates."""
+        """Add the entries of the gradient whose columns are isolated items or have constant rates.
+
+        Only the contributions of the sets at the positions `chosen` are added.
+        """
         solved = self.solved
         rate = self.parameters.rate
         times = self._shared.times
         wt = np.multiply.outer(rate[self._isolated], times)
         lasting = np.concatenate([self._lasting, times * _present_share(wt)])
         with np.errstate(over="ignore"):
-            # The density of the arrival minus the mean rate. It does not depend on the moment.
+            # The density of the arrival minus the mean rate, which is the same at every moment.
             steps = rate[self._isolated][:, None] / np.expm1(wt)
         for s in chosen:
             components, isolated = solved.parts(s)
@@ -209,7 +213,7 @@ class CrossGradient:
             total[rows] -= np.multiply.outer(present.sum(axis=1), steady)
 
     def _judge(self) -> None:
-        """Store the largest error of a set; raise an error if it is too large."""
+        """Store the largest estimated error of all sets; raise an error if it is too large."""
         for s, at in enumerate(self._shared.points):
             found = self._worst[np.ix_(self.solved.parts(s)[0], at)].sum(axis=0)
             self.error = max(self.error, float(found @ self._shared.weights[s]))
@@ -221,7 +225,7 @@ class CrossGradient:
 
 
 class _Products:
-    """The products of rows and columns of components at some times. `add` adds them to a sum."""
+    """Multiply the tables X and Y of components at some times, and add the products to a sum."""
 
     def __init__(
         self,
@@ -261,7 +265,7 @@ class _Products:
             self._add_sets(place, np.array([s]), part, total)
 
     def _cost(self, components: NDArray[np.int64], isolated: NDArray[np.int64]) -> float:
-        """Return the number of products of a row and a column for these components and items."""
+        """Return the number of (row, column) pairs of these components and isolated items."""
         cross = self.cross
         rows = np.diff(cross._row_start)[components].sum() + isolated.size  # noqa: SLF001
         return float(rows) * float(np.diff(cross._column_start)[components].sum())  # noqa: SLF001
@@ -326,9 +330,10 @@ def _add_products(
 
 
 def _present_share(wt: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean share of [0, t] during which an isolated item, present at t, is present.
+    """Return the mean share of the time [0, t] during which an isolated item is present.
 
-    For an item with the rate w, the share is 1 / (1 - exp(-wt)) - 1 / wt.
+    The item is known to be present at t. If its rate is w, the share is 1 / (1 - exp(-wt)) - 1 /
+    wt.
     """
     small = np.minimum(wt, _SMALL)
     large = np.maximum(wt, _SMALL)

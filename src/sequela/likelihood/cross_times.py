@@ -103,11 +103,14 @@ class SharedTimes:
         self.weights = [self._posterior(s, log_isolated) for s in range(sizes.size)]
 
     def _places(self, s: int, stride: int) -> NDArray[np.int64]:
-        """Return the positions of a set's times on the finest grid; position 0 is t = 1."""
+        """Return the positions of a set's times on the finest grid; position 0 is t = 1.
+
+        The set uses only the positions that are multiples of `stride`.
+        """
         grid = self._solved.grid
         row = self._solved.posterior[s]
         fall = -np.log(self._precision.tail)
-        # The density over log t, up to a factor, at the points of the grid.
+        # The logarithm of the density of log t, up to a constant, at the points of the grid.
         density = np.log(np.maximum(row, 1e-300)) - grid.log_weights + np.log(grid.times)
         near = np.nonzero(density > density.max() - fall)[0]
         first = np.log(grid.times[max(near[0] - 1, 0)])
@@ -140,8 +143,9 @@ class SharedTimes:
 def unit_moments(halvings: int, points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return Gauss points in [0, 1] and their weights.
 
-    The points lie on intervals. Towards both ends of [0, 1], each interval is half as long as its
-    neighbour.
+    [0, 1] is divided into intervals, with `points` points on each of them. Towards both ends of [0,
+    1], each interval is half as long as its neighbour. The number of intervals grows with
+    `halvings`.
     """
     edges = np.concatenate([[0.0], 2.0 ** np.arange(-halvings - 1.0, 0.0)])
     nodes, weights = np.polynomial.legendre.leggauss(points)
@@ -156,7 +160,7 @@ def moments_before(
 ) -> tuple[Moments, NDArray[np.float64], NDArray[np.float64]]:
     """Return moments between 0 and each time that are close enough together for the fastest rate.
 
-    Return the moments as points on panels, their times, and their weights.
+    The results are the moments as points on panels, the times of the moments, and their weights.
     """
     turns = np.maximum(fastest * times / precision.resolved, 2.0)
     halvings = np.minimum(np.ceil(np.log2(turns)), _MOST_HALVINGS).astype(int)

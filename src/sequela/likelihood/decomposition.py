@@ -1,10 +1,10 @@
 """Split a set into components of items that influence one another, and isolated items.
 
 Two items of a set S belong to the same component if one acts on the other, or if both act on the
-same item outside S. An item on which a component acts is either one of its own items or outside S.
-So the other items of S do not change the rates of a component, and the component is evaluated only
-once for all sets that contain it. An item of S is isolated if it acts on no item and no item of S
-acts on it.
+same item outside S. So no other item of S acts on the items of a component, or on the items outside
+S on which the component acts. Therefore the rates of a component do not depend on the other items
+of S, and the component is evaluated only once for all sets that contain it. An item of S is
+isolated if it acts on no item and no item of S acts on it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Component:
 
     @property
     def columns(self) -> NDArray[np.int64]:
-        """The items and children of the component. Only the rates of these depend on its state."""
+        """The items and children. Only their rates depend on the state of the component."""
         return np.array([*self.items, *self.children], dtype=np.int64)
 
 
@@ -76,8 +76,8 @@ def components_of(
     linked: set[int] = set()
     for i in items.tolist():
         for j in children[i]:
-            # If j is in the set, link i with j. Otherwise link i with the first item that acts on
-            # j.
+            # If j is in the set, link i with j. Otherwise link i with the first item of the set
+            # that acts on j.
             other = j if j in inside else first_parent.setdefault(j, i)
             linked.add(i)
             if j in inside:
@@ -99,7 +99,7 @@ def components_of(
 
 @dataclass(frozen=True)
 class Decomposition:
-    """The different components and isolated items of many sets, and which of them each set has.
+    """The distinct components and isolated items of many sets, and lists of those of each set.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sequela.data.dataset import Dataset
 
-__all__ = ["DistinctSamples"]
+__all__ = ["DistinctSamples", "partly_known_rows"]
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class DistinctSamples:
             times=np.where(unique.imag < 0.0, np.nan, unique.imag),
             inverse=inverse.ravel().astype(np.int64),
             first=first.astype(np.int64),
-            partial=_partly_known(data)[first],
+            partial=partly_known_rows(data)[first],
             _data=None if data.is_plain else data,
         )
 
@@ -158,8 +158,8 @@ class DistinctSamples:
     def on_whole_lattices(self, chosen: NDArray[np.bool_]) -> DistinctSamples:
         """Return the samples, with the missing items of the `chosen` samples added to their items.
 
-        The chosen samples then no longer count as partly known. The kernel for complete sets sums
-        over missing items that are on the lattice (`SetList`).
+        The chosen samples then no longer count as partly known, because the kernel for complete
+        sets can also sum over missing items on the lattice (see `known` in `SetList`).
         """
         lists = [self.items(s) for s in range(len(self))]
         for s in map(int, np.flatnonzero(chosen)):
@@ -171,11 +171,12 @@ class DistinctSamples:
         return replace(self, sets=sets, sizes=sizes, partial=self.partial & ~chosen)
 
     def largest_first(self) -> list[int]:
-        """Return the positions in order of decreasing size, so that long work comes first."""
+        """Return the positions of the samples, the largest (and slowest) first."""
         return [int(s) for s in np.argsort(-self.sizes, kind="stable")]
 
 
-def _partly_known(data: Dataset) -> NDArray[np.bool_]:
+def partly_known_rows(data: Dataset) -> NDArray[np.bool_]:
+    """Return which samples have missing cells or known orders."""
     found = np.zeros(data.n_samples, dtype=np.bool_)
     if data.missing is not None:
         found |= data.missing.any(axis=1)

@@ -38,13 +38,15 @@ if TYPE_CHECKING:
 
 __all__ = ["DrawnHistories", "sample_histories"]
 
-# For an estimate of log p: the number of histories per point of the path, the smallest and the
-# largest number of draws per chain, and the number of points.
+# For an estimate of log p by an integral along a path of models (`sample_histories`): the number of
+# histories per point of the path, the smallest and the largest number of draws per chain, and the
+# number of points.
 _VALUE_HISTORIES = 2e4
 _VALUE_DRAWS = (2, 16)
 _VALUE_NODES = 12
-# In a fit: the largest number of copies of samples, and of histories. A sample with a large weight
-# has several copies, and each copy has its own chains.
+# In a fit: the largest number of copies of all samples together, and the largest number of
+# histories of all copies together. A sample with a large weight has several copies, and each copy
+# has its own chains.
 _MOST_COPIES = 2e4
 _MOST_HISTORIES = 6.4e5
 # Number of histories per piece of work; and number of samples whose chains share a stream of random
@@ -134,7 +136,11 @@ class Histories(Draws):
         shares: NDArray[np.float64],
         n_threads: int,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return log p of the chosen draws; with shares, also the weighted sum of gradients."""
+        """Return log p of the `chosen` draws, and the sum of their gradients.
+
+        Each gradient is multiplied by the entry of `shares` for its draw. If `shares` is empty, the
+        sum is 0.
+        """
         n = parameters.n
         orders, lengths = self.kept.reshape(-1, n), self.lengths.ravel()
         log_p = np.empty(chosen.size)
@@ -163,9 +169,9 @@ class Histories(Draws):
     def slopes(
         self, parameters: Parameters, effects: NDArray[np.float64], n_threads: int
     ) -> NDArray[np.float64]:
-        """Return derivatives of log p of every draw with respect to a common factor of all effects.
+        """Return the derivative of log p of every draw if theta moves in the direction `effects`.
 
-        The result is an array (samples, chains, draws).
+        The diagonal of `effects` is 0. The result is an array (samples, chains, draws).
         """
         slopes = np.empty(self.lengths.size)
         orders, lengths = self.kept.reshape(-1, parameters.n), self.lengths.ravel()
@@ -249,7 +255,7 @@ class DrawnHistories:
     def _weigh(
         self, draws: Histories, parameters: Parameters, n_threads: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the shares of the draws of every sample, and its log p."""
+        """Return, for every sample, the weights of its draws (with the sum 1) and its log p."""
         with np.errstate(invalid="ignore"):
             log_ratio = draws.log_p(parameters, n_threads) - self._drawn
             top = log_ratio.max(axis=1, keepdims=True)
@@ -272,7 +278,7 @@ class DrawnHistories:
     def new_value(
         self, parameters: Parameters, observation: Observation, settings: Settings
     ) -> tuple[float, float]:
-        """Return another estimate of the weighted sum of log p, and its variance."""
+        """Return an estimate of the weighted sum of log p from new draws, and its variance."""
         weights = np.add.reduceat(self.weights, np.cumsum(self._copies) - self._copies)
         log_p, variance, _, _ = sample_histories(
             parameters, self.distinct, weights, observation, settings

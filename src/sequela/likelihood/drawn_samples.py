@@ -26,8 +26,8 @@ __all__ = ["BURN_IN", "CHAINS", "FIRST_BURN_IN", "Draws", "independent_log_p", "
 
 # Number of independent chains per sample. The error is estimated from their spread.
 CHAINS = 4
-# Number of sweeps over all items that are discarded before the first draw. The first number is for
-# a new chain, the second for a chain that continues.
+# Number of sweeps over all items that are discarded before the first draw: FIRST_BURN_IN for a new
+# chain, and BURN_IN for a chain that continues.
 FIRST_BURN_IN = 5
 BURN_IN = 1
 # Number of samples whose integrals over time are computed together.
@@ -55,7 +55,7 @@ def over_chains(
     kept: int,
     n_threads: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the gradient and its variance, from all chains with `kept` draws each."""
+    """Return the weighted gradient and its variance, from chains with `kept` draws each."""
     each = []
     for chain in range(CHAINS):
         weights = np.zeros((sample_weights.size, CHAINS, kept))
@@ -70,8 +70,9 @@ def independent_log_p(
 ) -> NDArray[np.float64]:
     """Return log p of samples in a model without interactions.
 
-    In such a model, missing cells do not change log p. Given the observation time t, items are
-    independent. The integral over t is computed as in `components`, for all samples at once.
+    In such a model, items are independent given the observation time t, and items whose cells are
+    missing do not influence log p. The integral over t is computed as in `components`, for all
+    samples at once.
     """
     rates, stop = parameters.rate, parameters.stop_rate
     present = np.zeros((len(partials), parameters.n))

@@ -110,10 +110,11 @@ class Likelihood:
     method : {"auto", "exact", "components", "relocation", "metropolis", "metropolis-uniform", \
 "completions", "histories"}
         How sets are evaluated. With "auto", sets within the budget are evaluated exactly, on their
-        lattice or by components. Other sets are sampled: by block relocation if the time is
-        unknown, and by Metropolis-Hastings if it is known. If a sample has too many missing cells,
-        these cells are drawn. With "completions" and "histories", all missing cells that can be
-        drawn are drawn. With "histories", orders are drawn as well.
+        lattice or by components. For other sets, orders are drawn: by block relocation if the time
+        is unknown, and by Metropolis-Hastings if it is known. If a sample with missing cells is
+        beyond the budget, its missing cells are drawn. With "completions" and "histories", the
+        missing cells of every sample are drawn, if the order and the time of the sample are
+        unknown. With "histories", orders are drawn together with the cells.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 
@@ -272,7 +273,7 @@ class Likelihood:
             ]
 
     def _exact_blocks(self, ways: NDArray[np.str_]) -> list[NDArray[np.int64]]:
-        """Return blocks of exact sets. They are cached, because they rarely depend on theta."""
+        """Return blocks of exact sets. They are cached, because they change rarely with theta."""
         chosen = np.nonzero(ways == Way.EXACT)[0]
         key = chosen.tobytes()
         if self._blocks[0] != key:
@@ -282,7 +283,7 @@ class Likelihood:
     def _prepare_chains(
         self, parameters: Parameters, large: list[int], ways: NDArray[np.str_]
     ) -> list[ChainRun]:
-        """Return the chains of the sets `large`, set by set. Each chain can run on its own."""
+        """Return the runs of all chains of the sets `large`, set by set; they are independent."""
         sampling = self.settings.sampling
         runs = []
         for s in large:

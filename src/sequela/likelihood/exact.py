@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ExactWork", "plan_blocks"]
 
-# A block should be large enough to keep a thread busy, and there should be enough blocks to share
-# them evenly among the threads. Their number depends only on the problem, so the results are the
-# same for any number of threads.
+# The work of a block (number of operations), the largest number of blocks, and the largest number
+# of bytes for the gradients of all blocks. A block should be large enough to keep a thread busy,
+# and there should be enough blocks to share them evenly among the threads. The number of blocks
+# does not depend on the number of threads. So the results do not depend on it either.
 _BLOCK_WORK = 5e6
 _MOST_BLOCKS = 64
 _MOST_BLOCK_BYTES = 256e6
@@ -40,7 +41,8 @@ def plan_blocks(
 ) -> list[NDArray[np.int64]]:
     """Distribute the chosen sets over blocks of about equal work.
 
-    Sets at known times and partly known sets are in separate blocks.
+    Sets at known times and partly known sets are in separate blocks, because these sets are
+    evaluated one by one.
 
     Parameters
     ----------
@@ -88,7 +90,7 @@ def _blocks_one_by_one(
 
 
 class ExactWork:
-    """The exact sets of a data set at one theta, as pieces of work and their sum.
+    """The exact evaluation of sets at one theta, divided into pieces that threads can share.
 
     Parameters
     ----------
@@ -109,7 +111,8 @@ class ExactWork:
     log_p : array
         Log-probability of each distinct sample; NaN for samples that are not evaluated exactly.
     beyond : list of int
-        After `finish`: the sets whose rates are too large for a double. Their log p is NaN.
+        After `finish`: the sets that could not be evaluated, because their rates are too large for
+        a double. Their log p is NaN.
     """
 
     def __init__(
@@ -142,7 +145,7 @@ class ExactWork:
 
     @property
     def pieces(self) -> list[Callable[[], None]]:
-        """One function per block; they may run in any thread and in any order."""
+        """One function per block. The functions may run in any thread and in any order."""
         return [
             partial(self._one_by_one if self._is_alone(block[0]) else self._together, block, sums)
             for block, sums in zip(self.blocks, self._sums, strict=True)
@@ -191,7 +194,7 @@ class ExactWork:
     def finish(self, n_threads: int) -> NDArray[np.float64] | None:
         """Evaluate the sets that the blocks skipped; return the weighted gradient of all sets."""
         done = self._carefully(n_threads)
-        # The sum is NaN if any entry is NaN.
+        # Test the sum first, which is fast: it is NaN if any entry is NaN.
         if self.blocks and np.isnan(self.log_p.sum()):
             lacking = np.isnan(self.log_p)
             places = np.concatenate(self.blocks)
@@ -205,7 +208,7 @@ class ExactWork:
         return gradient
 
     def _carefully(self, n_threads: int) -> list[tuple[int, NDArray[np.float64] | None]]:
-        """Evaluate in logarithms the sets whose products leave the range of a double."""
+        """Evaluate in logarithms the sets whose products of rates may be out of range."""
         if self._in_range.all():
             return []
         careful = [int(s) for s in np.nonzero(~self._in_range)[0]]
@@ -224,7 +227,10 @@ class ExactWork:
         return passage.gradient() if self.want_gradient else None
 
     def _add_up(self) -> NDArray[np.float64]:
-        """Add the blocks in order, and -rate * time for every shared item (see `scatter`)."""
+        """Add the sums of all blocks in order; then add -rate * time for every shared item.
+
+        `kernels.lattice.scatter` explains why this term is added at the end.
+        """
         parameters = self.parameters
         n = parameters.n
         if not self._sums:

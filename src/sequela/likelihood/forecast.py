@@ -162,7 +162,7 @@ def within_seconds(
 
 
 def _excess(cost: Forecast, seconds: float) -> float:
-    """Return the larger of two ratios: time to largest allowed time, memory to largest memory."""
+    """Return the larger ratio: time / `seconds`, or memory / largest allowed memory."""
     return max(cost.seconds / seconds, cost.memory / _MOST_MEMORY)
 
 

@@ -37,8 +37,8 @@ def _polynomials(points: int) -> NDArray[np.float64]:
 class GridDistribution:
     """The posterior of an observation time on a grid.
 
-    On each panel, the density and the distribution function are polynomials through the Gauss
-    points. So their precision is that of the weights.
+    On each panel, the density is the polynomial through its values at the Gauss points, and the
+    distribution function is the integral of this polynomial. So both are as precise as the weights.
 
     Parameters
     ----------

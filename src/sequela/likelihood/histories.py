@@ -243,7 +243,11 @@ def _by_components(history: ComponentHistory) -> _SetPosterior:
 
 @dataclass(frozen=True)
 class OrderMoments:
-    """Moments of times and orders, estimated from drawn orders. The first axis is the chain."""
+    """Moments of times and orders, estimated from drawn orders. The first axis is the chain.
+
+    ``exits[chain, sweep, a]`` is the total rate out of the state after the first a items of the
+    order that was drawn in this sweep.
+    """
 
     times: NDArray[np.float64]
     arrival_mean: NDArray[np.float64]

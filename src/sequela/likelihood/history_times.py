@@ -1,4 +1,4 @@
-"""Choose the points for integrals over the observation time of a set and the moments before it."""
+"""Choose points for integrals over the observation time of a set and over the moments before it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_HALVINGS = 40
 def moments_before(
     t: float, fastest: float, points: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return moments in [0, t] and their weights; they are close enough for the fastest rate.
+    """Return moments in [0, t] that are close enough for the fastest rate, and their weights.
 
     `points` is the number of moments per interval.
     """
@@ -39,7 +39,7 @@ def observation_times(
     """Return observation times of a set and their posterior probabilities, which add up to 1."""
     grid = solved.grid
     row = solved.posterior[s]
-    # The density over log t, up to a factor, at the points of the grid.
+    # The logarithm of the density of log t, up to a constant, at the points of the grid.
     density = np.log(np.maximum(row, 1e-300)) - grid.log_weights + np.log(grid.times)
     near = np.nonzero(density > density.max() + np.log(FINE.tail))[0]
     first = np.log(grid.times[max(near[0] - 1, 0)])

@@ -96,8 +96,9 @@ def draw_independent_order(
 ) -> NDArray[np.int64]:
     """Draw one order of arrival of the items of S in a model without interactions.
 
-    If the time is unknown (t is NaN), first draw it from its posterior. The chains of the sampled
-    likelihood start from this order.
+    `rate` contains the rates of the items of S. `absent` is the sum of the rates of the absent
+    items and of the observation. If the time is unknown (t is NaN), it is drawn first, from its
+    posterior. The chains of the sampled likelihood start from such an order.
     """
     if np.isnan(t):
         x, logs = _hump(rate, absent)
@@ -105,7 +106,8 @@ def draw_independent_order(
         t = float(np.exp(np.interp(rng.random() * weight[-1], weight, x)))
     seen = -np.expm1(-rate * t)
     with np.errstate(divide="ignore"):
-        # If rates are close to the largest double, several arrival times may be 0.
+        # If rates are close to the largest double, several arrival times may be 0. These items then
+        # keep the order of `rate`, because the sort is stable.
         arrivals = -np.log1p(-rng.random(rate.size) * seen) / rate
     order: NDArray[np.int64] = np.argsort(arrivals, kind="stable").astype(np.int64)
     return order

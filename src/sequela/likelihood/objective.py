@@ -1,4 +1,4 @@
-"""The smooth part of the objective. For the solver, it is a deterministic function of theta.
+"""The smooth part of the objective, which is a deterministic function of theta for the solver.
 
 Sets within the budget are evaluated exactly, on their lattices or by components. For other sets,
 orders are drawn at some theta and reweighted for the next thetas (`reweighting`), until the solver
@@ -58,8 +58,8 @@ _LEAST_SECONDS = 1e-3
 _TIMED_SECONDS = 2e-4
 _PARTIAL_SECONDS = 1e-3
 _DRAWN_SECONDS = 5e-5
-# Components may take at most this factor times the time that lattices and drawn orders take for the
-# same sets.
+# Components may take at most this many times as long as lattices and drawn orders for the same
+# sets.
 _MOST_OF_ORDERS = 4.0
 
 
@@ -90,8 +90,8 @@ class Objective:
     settings : Settings
         Budget, sampling (at least two chains), seed and threads.
     quick : bool
-        Whether to compute components with an error of about 1e-5 and not 1e-9 if this is faster,
-        and to use components for more sets (`quick_components`).
+        Whether components are computed with an error of about 1e-5 instead of 1e-9 if this is
+        faster (`quick_components`). Components are then also used for more sets.
 
     Attributes
     ----------
@@ -107,8 +107,9 @@ class Objective:
         Predicted seconds of all evaluations so far, on one core. They are the same on every
         machine.
     approximate : bool
-        If True, entries of the gradient outside the support lack a part of the contribution of sets
-        that use components, even with ``full=True``. It is False at the beginning.
+        If True, `CrossGradient` is not computed for sets that use components, so entries of the
+        gradient outside the support are incomplete, even with ``full=True``. It is False at the
+        beginning.
     """
 
     def __init__(
@@ -143,7 +144,8 @@ class Objective:
 
         The gradient is then complete for all entries of the support; see `evaluate`.
         """
-        # All starts begin with the same support. Do not prepare it again.
+        # If the support is the same as before, do not prepare it again. This saves time, because
+        # all starts begin with the same support.
         is_new = self._support is None or not np.array_equal(support, self._support)
         if is_new:
             self._prepare_exact(support)
@@ -165,8 +167,8 @@ class Objective:
         if self._whole is None or self._whole[0].tobytes() != exact.tobytes():
             whole = exact & self.plan.partial.drawable
             self._whole = exact, self.distinct.on_whole_lattices(whole) if whole.any() else None
-        # If the missing cells of a sample could be drawn, all its missing items are on its lattice
-        # here.
+        # If a sample is exact although its missing cells could be drawn, its lattice contains all
+        # its missing items. The kernel for complete sets then evaluates it.
         self._on_lattices = self._whole[1] or self.distinct
         self.blocks = plan_blocks(self._on_lattices, np.nonzero(exact)[0], self.n)
         self._parts = ComponentPart(
@@ -217,7 +219,7 @@ class Objective:
 
     @property
     def is_partial(self) -> bool:
-        """Whether the gradient is complete outside the support only with ``full=True``."""
+        """Whether entries of the gradient outside the support need ``full=True`` to be complete."""
         return bool(self._parts.sets) or self._has_lattices_with_missing
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
@@ -329,7 +331,7 @@ class Objective:
     def evaluate_lattices(self, theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Return the contribution to loss and gradient of the sets that have their own lattice.
 
-        Theta must be diagonal, because only then all partly known sets have a lattice.
+        Theta must be diagonal. Otherwise, some partly known sets would have no lattice.
         """
         exact = self._exact_work(theta, full=True)
         run_all(exact.pieces, self.threads)
@@ -343,7 +345,7 @@ class Objective:
         )  # fmt: skip
 
     def _lattices_of(self, s: int, known: PartialSet, *, full: bool) -> list[PartialLattice]:
-        """Return the lattices for derivatives by all entries, or only by entries of the support."""
+        """Return the lattices for derivatives by all entries (`full`), or only by the support."""
         key = (s, full)
         if key not in self._lattices:
             self._lattices[key] = lattices_of(known, self._children, full_gradient=full)
@@ -395,9 +397,10 @@ class Objective:
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
         """Draw `kept` orders per chain at theta; they replace the old orders.
 
-        At the first draw, the chains start from the model without interactions, whose log p(S) is
-        known. At later draws they continue from their states, and the estimate of log p(S) is
-        updated.
+        At the first draw, the chains start from orders of the model without interactions, and log
+        p(S) of this model is stored as the estimate of log p(S). If theta has interactions, the
+        loss then has a constant error, which does not change the optimum. At later draws, the
+        chains continue from their states, and the estimate is updated.
         """
         if not self.is_sampled:
             return

@@ -1,8 +1,7 @@
 """Draw orders of a set by relocation of blocks or by Metropolis-Hastings.
 
-The state of a Markov chain over the orders of one set is its current order. So a chain can be
-continued if only this order is known. Chains start from exact draws of the model without
-interactions.
+The state of a Markov chain over the orders of one set is its current order. So no other information
+is needed to continue a chain. Chains start from exact draws of the model without interactions.
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ def sampled_columns(parameters: Parameters, items: NDArray[np.int64]) -> Columns
 def _largest_block(columns: Columns) -> int:
     """Return how many items can be relocated together without numbers too large for a double.
 
-    Weights are doubles that are rescaled at every position of the order. Between two positions, all
-    items of a block may arrive, and the product of their rates must not be too large.
+    The weights are rescaled only when an item outside the block arrives. Before this, all items of
+    the block may arrive, and the product of their rates must not be too large for a double.
     """
     width = max(columns.highest, 0.0) - min(columns.lowest, 0.0)
     return int(LARGEST_LOG_RATE / max(width, 1.0))
@@ -108,7 +107,7 @@ class OrderSampler:
     ) -> NDArray[np.int64]:
         """Advance a chain by relocation; return `kept` orders, one per sweep.
 
-        `order` is changed to the last order.
+        `order` is the state of the chain. It is replaced in place by the last order.
         """
         columns = self.columns
         orders = np.empty((kept, columns.k), dtype=np.int64)

@@ -77,7 +77,7 @@ class Columns:
 
     @property
     def others(self) -> float:
-        """The sum of base rates of all items outside the set, without effects of the set."""
+        """The sum of the base rates of all items outside the set (effects are not included)."""
         return self.rest + float(self.rate[self.k :].sum())
 
     def arrays(self, scale: float = 1.0) -> SetColumns:
@@ -96,8 +96,8 @@ class Parameters:
     observation : Observation or None
         The distribution of the observation time. None gives an exponential time with rate 1.
     any_times : bool
-        Whether the caller supports `phases`. If not, an error is raised if the rate of the
-        observation is not constant.
+        Whether the caller supports observations whose rate is not constant (`phases`). If False,
+        such an observation raises an error.
 
     Attributes
     ----------
@@ -114,8 +114,8 @@ class Parameters:
         any_times: bool = False,
     ) -> None:
         if any_times and isinstance(observation, ObservationEffects):
-            # Use the equivalent model without effects on the observation. In this model, all sets
-            # have the same probabilities and the same derivatives with respect to theta.
+            # Use the equivalent model without effects on the observation. It gives all sets the
+            # same probabilities, with the same derivatives with respect to theta.
             theta, observation = observation.absorb(theta), None
         # If the array is read-only, such as that of a model, copy it. For Numba, a read-only array
         # has another type, so every kernel would be compiled a second time.

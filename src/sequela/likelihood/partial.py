@@ -7,10 +7,10 @@ missing item *matters* if it acts, directly or through other missing items, on a
 known (present or absent). Given the items that matter, the history of the other missing items has
 no effect on the known cells. To sum over these other missing items, leave them and their rates out.
 
-At this theta, a missing item that does not matter has no effects on known items. But the
-derivatives with respect to these effects are not zero. To compute them, each such item needs its
-own lattice. This lattice contains the missing items that matter, this item, and the missing items
-that act on it.
+A missing item that does not matter has no effects on known items: these entries of theta are zero.
+But the derivatives with respect to these entries are not zero. To compute them, each such item
+needs its own lattice. This lattice contains the missing items that matter, this item, and the
+missing items that act on it.
 
 Statements about the order are weights of the steps on the lattice. If a statement "a came before b"
 is certain, the steps that it forbids have the weight zero. If the statement is right with the

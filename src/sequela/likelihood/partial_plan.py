@@ -110,11 +110,12 @@ class PartialPlan:
     ) -> NDArray[np.bool_]:
         """Return which partly known samples a fit evaluates on lattices, whatever theta is.
 
-        As for complete samples, the cost of lattices is computed as if all items interacted. If the
-        missing cells of a sample cannot be drawn, its lattice has only those missing items that
-        matter on the support (`children`). `limits` are two numbers of operations. If all lattices
-        together need more than the first number, missing cells are drawn in each sample that allows
-        it and whose lattice needs more than the second number.
+        The cost of lattices is computed as if all items interacted, as for complete samples. But if
+        the missing cells of a sample cannot be drawn, its lattice has only those missing items that
+        matter on the support (`children`), and only this lattice must be within the budget.
+        `limits` are two numbers of operations. If all lattices together need more than the first
+        number, missing cells are drawn in each sample that allows it and whose lattice needs more
+        than the second number.
         """
         if self._in_a_fit is None:
             n = self.data.n_items
@@ -201,8 +202,8 @@ def _within(
 ) -> NDArray[np.bool_]:
     """Return which samples are evaluated on lattices, with at most `most_work` operations.
 
-    The most expensive samples whose cells can be drawn are removed, until the rest needs no more
-    than this.
+    The most expensive samples whose missing cells can be drawn are removed, until the lattices of
+    the other samples need at most this number of operations.
     """
     kept = ~can_be_drawn | np.isfinite(work)
     total = float(work[kept & np.isfinite(work)].sum())

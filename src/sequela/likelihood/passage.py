@@ -1,4 +1,4 @@
-"""Evaluate the lattice of one set with logarithms, which is slow but correct for any theta."""
+"""Evaluate the lattice of one set in logarithms, which takes longer but works for any theta."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ __all__ = ["Known", "Passage", "in_range", "out_of_range"]
 # A result that was computed in doubles is checked if the largest exit rate times the time is larger
 # than this.
 _RISKY = 1e4
-# The check allows two errors: the relative error _LOST of the total time, and the difference _SAME
-# between two results. For the second result, exit rates are changed by up to the relative size
-# _NUDGE (256 units in the last place).
+# The check accepts a result if the relative error of the total time is below _LOST, and if two
+# results differ by at most _SAME. For the second result, exit rates are changed by up to the
+# relative size _NUDGE (256 units in the last place).
 _LOST = 1e-10
 _NUDGE = 256 * 2.2e-16
 _SAME = 1e-8
 
 
 def in_range(columns: Columns) -> bool:
-    """Return whether no rate of the set is too large or too small for a double."""
+    """Return whether all rates of the set are small enough for a double."""
     return columns.highest <= LARGEST_LOG_RATE
 
 
@@ -77,7 +77,7 @@ class Known:
 
 
 def _ends_and_guides(known: Known | None, k: int, low: int) -> dict[str, Any]:
-    """Return the fields of a `LogLattice` for its possible final states and for known orders."""
+    """Return the fields of a `LogLattice` that describe possible final states and known orders."""
     statements = () if known is None else known.statements
     n_present = k if known is None else known.n_present
     guided = bool(statements)
@@ -173,9 +173,9 @@ class Passage:
     def timed(self, t: float, *, want_gradient: bool) -> tuple[float, NDArray[np.float64] | None]:
         """Return log p(S | t) and its n x n gradient.
 
-        If exit rates times the time are large, the result is checked. If doubles are not precise
-        enough for a small set, it is computed in decimal arithmetic. For a larger set, the result
-        is then NaN.
+        If an exit rate times the time is large, the result is checked. If it is not precise enough,
+        the computation is repeated in decimal arithmetic for a small set, and the result is NaN for
+        a larger set.
         """
         risky = self.k > 0 and float(self.lattice.Q.max()) * t > _RISKY
         value, G, lost = self._in_doubles(t, want_gradient=want_gradient or risky)
@@ -211,14 +211,14 @@ class Passage:
             times=np.empty(states),
             crossings=np.empty((states if want_gradient else 1, wide)),
         )
-        # Add the constant rate of all other items only at the end. Otherwise, differences of exit
-        # rates would be lost in rounding. Use a separate array for Q, because Q is changed in
-        # place.
+        # Compute the exit rates without the constant rate of all other items, which is taken into
+        # account at the end. With it, differences of exit rates would be lost in rounding. Use a
+        # new array for Q, because `transient_set` changes Q in place.
         lattice = self.lattice._replace(Q=np.empty(states))
         call(exit_rates, lattice, 0.0)
         if nudge:
-            # Because of the multiples of the golden ratio, the exit rate of every state changes by
-            # a different amount.
+            # The multiples of the golden ratio (modulo 1) are all different, so the exit rate of
+            # every state changes by a different amount.
             lattice.Q[:] *= 1.0 + nudge * (2.0 * (np.arange(states) * 0.6180339887498949 % 1) - 1.0)
         value, tilt = call(transient_set, t, lattice, self.log_F, steps, room, want_gradient)
         value = float(value - self.columns.rest * t)
@@ -234,8 +234,8 @@ class Passage:
 
         The times spent in all states must add up to t. If they do not, the contour of integration
         was unsuitable. Rounding errors are equivalent to changes of exit rates by a few units in
-        the last place. The result must not depend on such changes. So it is computed again with
-        changed exit rates.
+        the last place. A correct result does not depend on such changes. To check this, the result
+        is computed again with changed exit rates.
         """
         if G is None or not lost < _LOST:
             return False

@@ -47,7 +47,7 @@ __all__ = [
 
 
 class Way(StrEnum):
-    """A way to evaluate a set. The value is its name in results and tables."""
+    """A way to evaluate a set. The value of a member is its name in results and tables."""
 
     EXACT = "exact"  #: the sum over the lattice of all subsets
     COMPONENTS = "components"  #: an integral over time of small lattices; also exact
@@ -62,24 +62,28 @@ METHODS = ("auto", *(way.value for way in Way))
 EXACT_WAYS = (Way.EXACT.value, Way.COMPONENTS.value)
 
 # If the lattices need more operations per evaluation than this number, a fit uses components
-# instead. So many operations take about a fifth of a second.
+# instead. This number of operations takes about a fifth of a second.
 _LATTICE_WORK_OF_A_FIT = 3e9
-# With quick components, the work of a set is multiplied by _QUICK_SHARE, and the fixed cost of a
-# set is that of _QUICK_FIXED operations on a lattice. (An operation on components takes longer than
-# one on a lattice.)
+# If components are computed quickly (`quick_components`), the estimated work of a set is multiplied
+# by _QUICK_SHARE. The fixed cost of a set is then equal to the cost of _QUICK_FIXED operations on a
+# lattice.
 _QUICK_SHARE = 0.75
 _QUICK_FIXED = 5e6
-# If a fit draws some samples, it draws all samples whose lattice needs more operations than this.
-# Drawing a sample costs about as much.
+# If a fit draws histories for some samples, it draws them for all samples whose lattice needs more
+# operations than this number. Drawing the histories of a sample takes about as long as this number
+# of operations.
 _DRAWN_WORK = 2e6
-# Completed sets are exact if a sample has at most _LARGEST_COMPLETED known items, or at most
-# _MOST_COMPLETED known and missing items. Larger samples need lattices of millions of states.
+# If the missing cells of a sample are drawn, its completed sets are evaluated exactly if it has at
+# most _LARGEST_COMPLETED present items, or at most _MOST_COMPLETED present and missing items
+# together. (`LARGEST_COMPLETED_SET` is a limit in both cases.) For larger samples, orders are drawn
+# as well, because lattices could have millions of states.
 _LARGEST_COMPLETED = 6
 _MOST_COMPLETED = 16
 # The cost of the gradient between the components of a set, as a number of operations on a lattice.
 _CROSS_OVERHEAD = 3e8
-# Times and orders need a lattice in logarithms. Quantiles also need its Laplace transform at many
-# points. They take this many times as long as the log-likelihood with its gradient.
+# On a lattice, times and orders take this many times as long as the log-likelihood with its
+# gradient. The reason is that they need a lattice in logarithms. Quantiles also need Laplace
+# transforms at many points.
 _HISTORY_FACTOR = 30.0
 # Number of points in time at which the gradient between components is evaluated.
 _CROSS_POINTS = 4000
@@ -183,7 +187,8 @@ class Plan:
     def ways(self, parameters: Parameters, *, full_gradient: bool = True) -> NDArray[np.str_]:
         """Return how every distinct sample is evaluated at this theta.
 
-        Components take long for a complete gradient, but not for the log-likelihood alone.
+        `full_gradient` influences the decision, because components take long for a complete
+        gradient, but not for the log-likelihood alone.
         """
         distinct = self.distinct
         if parameters.phases is not None:
@@ -269,7 +274,8 @@ class Plan:
     def _all_on_lattices(self, phases: PhaseTables) -> NDArray[np.str_]:
         """Return the lattice for every set; raise an error if a set is beyond the budget.
 
-        Other methods do not support observation times that are not exponential.
+        If observation times are not exponential, a set at an unknown time can only be evaluated on
+        its lattice.
         """
         if self.method not in ("auto", "exact"):
             raise InputError(
@@ -381,7 +387,7 @@ class Plan:
     def component_work(self, support: NDArray[np.bool_], chosen: NDArray[np.int64]) -> float:
         """Return the number of operations for the components of these sets on a support.
 
-        A component that several sets share counts once. If one is beyond the budget, return
+        A component that several sets share counts once. If a component is beyond the budget, return
         infinity.
         """
         children = acting(support)
@@ -437,7 +443,10 @@ class Plan:
     def _exact_columns(
         self, parameters: Parameters, columns: NDArray[np.int64], exact: NDArray[np.bool_]
     ) -> NDArray[np.int64]:
-        """Return the number of columns of all exact sets; `columns` lacks some of them."""
+        """Return the number of columns of each exact set.
+
+        For some of these sets, `columns` contains only an upper bound: the number of all items.
+        """
         counted = columns.copy()
         for s in map(int, np.nonzero(exact & self._exact_for_any_theta)[0]):
             counted[s] = parameters.columns(self.distinct.items(s)).n_columns

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Posterior", "QuickComponents", "posteriors_of", "quick_work"]
 
-# The first point, the last point and the step of the grid of observation times, in standard
-# deviations of the logarithm of the time. (The left tail is longer.)
+# The first point, the last point and the step of the grid of log observation times, relative to the
+# mean and in standard deviations. (The posterior of the log time extends farther to the left than
+# to the right.)
 _BEFORE, _AFTER = -6.5, 4.5
 _STEP = 0.5
 # The largest accepted posterior probability of the first and the last time together.
@@ -51,9 +52,9 @@ _MOST_MOVES = 6
 _NARROW, _WIDE = 0.75, 1.35
 _SHIFT = 0.5
 _LEAST_SD, _LARGEST_SD = 0.02, 1.0
-# The path crosses the real axis to the right of minus the smallest exit rate, at a distance that is
-# given in units of 1 / time: the smallest distance, and the distance that is added per item of the
-# component.
+# The path crosses the real axis to the right of the first pole, which is minus the smallest exit
+# rate. The distance between the two points, in units of 1 / time, is the larger one of
+# _LEAST_CROSSING and _CROSSING_PER_ITEM times (number of items of the component + 1).
 _LEAST_CROSSING = 4.0
 _CROSSING_PER_ITEM = 0.7
 # The length of a step is inversely proportional to _FINENESS. The rule ends where the integrand has
@@ -128,13 +129,14 @@ class _Function:
         self.waves = np.exp(np.multiply.outer(times, z[0] + 1j * z[1])) * self.path.weights
         terms = (self.waves * full).real
         # Far from the middle of the times, the error may be larger than the probability itself, and
-        # the sum may be negative.
+        # the sum may be negative. The lower bound avoids this.
         self.values = np.maximum(terms.sum(axis=1), 1e-300)
         with np.errstate(over="ignore"):
             change = np.abs(2.0 * terms[:, ::2].sum(axis=1) / self.values - 1.0)
             last = np.abs(terms[:, -1]) / self.values
-        # Both rules leave out the terms after the last node. So the difference between the rules
-        # does not show them.
+        # The rule with all nodes and the rule with every second node both leave out the terms after
+        # the last node. So their difference does not show the error from these terms, and it is
+        # added here.
         self.doubt = np.minimum(change + _LEFT_OUT * last, 1.0)
 
     def gradient(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -272,7 +274,8 @@ def _masses(
 ) -> tuple[NDArray[np.float64], float]:
     """Return the joint density of the set and its time, at all times, divided by a factor.
 
-    The logarithm of the factor is the second result.
+    `rest` is the logarithm of all factors of the density that do not belong to components. The
+    logarithm of the factor is the second result.
     """
     largest = float(rest.max())
     mass = np.exp(rest - largest)
@@ -282,7 +285,7 @@ def _masses(
 
 
 def _spread(component: Component, G: NDArray[np.float64], gradient: NDArray[np.float64]) -> None:
-    """Add the derivatives by the columns of a component to the gradient."""
+    """Add G, the derivatives by the columns of a component, to the n x n array `gradient`."""
     columns, k = component.columns, component.size
     part = G[:k].copy()
     part[np.arange(k), np.arange(k)] = 0.0

@@ -3,8 +3,8 @@
 For a set beyond the budget, orders are drawn at some theta_0. From these orders, the ratio p(S;
 theta) / p(S; theta_0) is then estimated by importance weights. The estimate is a smooth function,
 and its gradient is consistent with it. So line searches and quasi-Newton matrices work. If the
-effective share of the orders is small, theta has moved too far from theta_0, and new orders must be
-drawn.
+effective number of orders is much smaller than their actual number, theta has moved too far from
+theta_0, and new orders must be drawn.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class DrawnOrders:
     offset: float = 0.0
 
     def log_weights(self, columns: Columns, chain: int) -> NDArray[np.float64]:
-        """Return the log-probability of every order of a chain."""
+        """Return the log-probability of every order of a chain, at the theta of `columns`."""
         log_w = np.empty(self.orders.shape[1])
         call(
             weigh_orders, np.empty((1, 1)), log_w, np.empty(0), self.orders[chain],
@@ -127,8 +127,8 @@ class DrawnOrders:
     ) -> None:
         """Store new orders, and log p(S) at the theta at which these orders were drawn.
 
-        If `log_p` is None, the orders were drawn from the model without interactions, for which log
-        p(S) is computed.
+        If `log_p` is None, log p(S) of the model without interactions is stored (see
+        `Objective.draw`).
         """
         self.states = np.stack([state for state, _ in chains])
         self.orders = np.stack([orders for _, orders in chains])

@@ -71,7 +71,7 @@ def draw_agreement(ax: Axes, points: Agreement, *, beyond: float, max_labels: in
     ax.set_ylim(0.0, top)
     line = np.linspace(0.0, 1.0, 200) ** 2 * top
     handles: list[Any] = [ax.plot(line, line, color=FAINT, linewidth=0.8, linestyle=":")[0]]
-    texts = ["observed as expected"]
+    texts = ["observed = expected"]
     if points.n_samples is not None:
         share = np.clip(line / points.whole, 0.0, 1.0)
         wide = 2.0 * points.whole * np.sqrt(share * (1.0 - share) / points.n_samples)

@@ -19,7 +19,10 @@ CERTAIN = 0.95
 
 
 def opacity(probability: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the opacity of cells; `probability` is that of one of two signs or of two orders.
+    """Return the opacity of cells.
+
+    `probability` is the probability that an effect is positive, or that the first of two items
+    comes first. The probability of the other sign or the other order gives the same opacity.
 
     Examples
     --------

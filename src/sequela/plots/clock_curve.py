@@ -55,8 +55,7 @@ def plot_clock_curve(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         markersize=4, linewidth=1.2, capsize=2,
     )  # fmt: skip
     if m.max() >= 20:
-        # Use a logarithmic scale, except for the first part of the axis from 0 to 1 items, which is
-        # linear.
+        # The scale is logarithmic, except between 0 and 1 items, where it is linear.
         ax.set_xscale("symlog", linthresh=1.0, linscale=0.5)
         ax.set_xlim(-0.15 if m[0] == 0.0 else 0.9 * m[0], 1.1 * m.max())
     plain_ticks(ax.xaxis, m, ax)

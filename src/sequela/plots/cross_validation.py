@@ -54,7 +54,9 @@ def plot_cross_validation(results: pd.DataFrame, ax: Axes | None = None) -> Axes
     best = results[results["best"]].iloc[0]
     chosen = results[results["chosen"]].iloc[0]
     floor = best["log_likelihood"] - best["standard_error"]
-    ax.axhline(floor, color=FAINT, linewidth=0.8, linestyle=":", label="best minus one SE")
+    ax.axhline(
+        floor, color=FAINT, linewidth=0.8, linestyle=":", label="best minus one standard error"
+    )
     ax.axvline(
         chosen["penalty"], color=OUTLIER, linestyle="--", linewidth=1.2,
         label=f"chosen: {chosen['penalty']:.3g}",

@@ -26,7 +26,8 @@ def plot_frequencies(
     """Draw observed frequencies of items against expected frequencies, and name the outliers.
 
     Both axes have a square-root scale, on which sampling noise has about the same width everywhere.
-    Error bars show two standard deviations of this noise.
+    Error bars show two standard deviations of this noise. If there are more than 60 items, they are
+    shown by a band around the diagonal.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def plot_frequencies(
     >>> plot_frequencies(table, ax=Figure().subplots()).get_xlabel()
     'expected frequency'
     """
-    maker = "item_frequencies(model, data), with data"
+    maker = "item_frequencies(model, data)"
     table = check_columns("table", table, ("model", "se", "data", "z"), maker)
     beyond, max_labels = check_outliers(beyond, max_labels)
     expected, observed = (table[name].to_numpy(dtype=float) for name in ("model", "data"))

@@ -52,7 +52,10 @@ def _columns(x: str) -> int:
 
 
 def shorten(label: object, max_columns: int = _LONGEST) -> str:
-    """Return a label of at most `max_columns` columns; an ellipsis replaces the middle."""
+    """Return a label of at most `max_columns` columns; an ellipsis replaces the middle.
+
+    A character takes one column, or two columns if it is wide (as in Chinese).
+    """
     text = clean(label)
     if sum(map(_columns, text)) <= max_columns:
         return text
@@ -125,8 +128,7 @@ def place_beside(
 ) -> list[Any]:
     """Write labels beside points so that no label covers another; return the annotations.
 
-    The first labels get the best positions. If there is no room for a label, only its point is
-    shown.
+    The first labels get the best positions. If there is no free space for a label, it is left out.
 
     Parameters
     ----------
@@ -134,8 +136,8 @@ def place_beside(
         Axes whose limits and layout are final.
     points : array, (n, 2)
         All points in data coordinates. Labels do not cover them, if possible.
-    labels : list of (row of points, text)
-        The texts, the most important first.
+    labels : list of (int, str)
+        For each label, its row in `points` and its text; the most important label first.
     size, color
         Size and colour of the text.
     max_labels : int

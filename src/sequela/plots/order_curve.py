@@ -44,7 +44,7 @@ def plot_order_curve(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     >>> plot_order_curve(table, ax=Figure().subplots()).get_xscale()
     'log'
     """
-    expected = "an experiment with one row for each number of items (and pair)"
+    expected = "an experiment, with one row for each number of items (and each pair)"
     table = check_columns("table", table, ("n", "probability", "se"), expected)
     bad = table[["n", "probability", "se"]].isna().any(axis=1)
     if bad.any():

@@ -36,8 +36,8 @@ def plot_order_ranges(
 ) -> Axes:
     """Draw the probability of each order with the range that the data allow.
 
-    Orders that the data can tell have a dark, filled marker. Orders that the data cannot tell have
-    a grey, open marker, even if their probability is near 0 or 1.
+    Orders that the data can tell have a dark, filled marker. Orders with another verdict have a
+    grey, open marker, even if their probability is near 0 or 1.
 
     Parameters
     ----------
@@ -77,9 +77,11 @@ def plot_order_ranges(
         rows[name].to_numpy(dtype=float) for name in ("probability", "low", "high")
     )
     ax.axvline(0.5, color="0.8", linewidth=1.0, zorder=0)
+    # The table of a posterior also has other verdicts, such as "the data suggest it".
+    other_verdicts = set(rows["verdict"][~certain]) - {Verdict.CANNOT_TELL}
     for chosen, colour, fill, text in (
         (certain, LINE, LINE, "the data can tell"),
-        (~certain, FAINT, "white", "the data cannot tell"),
+        (~certain, FAINT, "white", "not certain" if other_verdicts else "the data cannot tell"),
     ):
         if not chosen.any():
             continue

@@ -67,9 +67,9 @@ def plot_order_tree(
     cohort : CohortOrders
         From `cohort_orders`.
     items : list of labels or None
-        Keep only these items in the orders; None: the most frequent items.
+        Keep only these items in the orders; None: the `max_items` most frequent items.
     max_items : int
-        Number of items if `items` is None.
+        Number of items that are kept if `items` is None.
     least : int or None
         Leave out branches with fewer samples than this; None: keep at most 80 branches.
     ax : Axes or None
@@ -113,7 +113,7 @@ def plot_order_tree(
         note += f"; branches with at least {least} samples"
     missing = len(cohort.orders) - tree.count
     if missing:
-        note += f"; {missing} samples with too many items left out"
+        note += f"; {missing} samples left out (too many items, or missing cells)"
     ax.text(0.5, 0.0, note, transform=ax.transAxes, ha="center", va="top", fontsize=SMALL)
     return ax
 

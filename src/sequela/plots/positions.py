@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_positions"]
 
-_MEANINGS = {"time": "time of arrival", "place": "place in the order (1 is first)"}
+_MEANINGS = {"time": "time of arrival", "place": "position in the order (1 is first)"}
 
 
 def plot_positions(

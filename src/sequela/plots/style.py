@@ -93,7 +93,8 @@ def load(name: str) -> Any:
     except ImportError:
         package = name.split(".", maxsplit=1)[0]
         raise SequelaError(
-            f'plots need {package}, which is not installed: pip install "sequela[plot]"'
+            f"plots need {package}, which is not installed; install it with: "
+            'pip install "sequela[plot]"'
         ) from None
 
 
@@ -150,7 +151,7 @@ def series(place: int) -> tuple[str, Any, str]:
 
 
 def series_colours() -> list[str]:
-    """Return the colours of the first, second, ... of several curves or items."""
+    """Return colours for several curves or items, in the order in which they are to be used."""
     return list(_COLOURS)
 
 

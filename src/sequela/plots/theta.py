@@ -71,7 +71,8 @@ def plot_theta(
     max_items : int or None
         Draw at most this many items: those with the strongest interactions.
     limit : float or None
-        The effect at which the colour scale ends; None: the 98% quantile of the effects.
+        The effect at which the colour scale ends; None: the 98% quantile of the sizes of all
+        effects that are drawn.
     ax : Axes or None
         Where to draw; None makes a new figure.
 

@@ -68,7 +68,8 @@ class Convergence:
     effective : float
         The smallest number of effective draws.
     worst : tuple of str or None
-        The pair of items with the largest R-hat.
+        The pair of items with the largest R-hat. None if R-hat is larger for the log-likelihood, or
+        if it is not known.
     acceptance, jumps, swaps : float
         Mean acceptance of trajectories, of jumps, and of exchanges between replicas; NaN if none
         was tried.
@@ -94,8 +95,9 @@ def judge(
 ) -> Convergence:
     """Return the convergence diagnostics of orders and of the log-likelihood.
 
-    `orders` has the axes (chains, draws, pairs), `log_likelihood` (chains, draws).
-    `rates` are the acceptance of trajectories, jumps and exchanges.
+    `orders` has the axes (chains, draws, pairs), and `log_likelihood` has the axes (chains, draws).
+    `pairs` are the labels of the pairs. `rates` are the acceptance of trajectories, jumps and
+    exchanges.
     """
     everything = np.concatenate([orders, log_likelihood[:, :, None]], axis=2)
     hats = r_hat(everything)
@@ -142,6 +144,6 @@ def _message(
         f"The chains have NOT converged: the largest R-hat is {largest:.3f} ({about}expected at "
         f"most {LARGEST_R_HAT}), and the smallest number of effective draws is {smallest:.0f} "
         f"(expected at least {LEAST_EFFECTIVE:.0f}). Probabilities and intervals are not reliable "
-        f"yet. Continue the run until it has about {factor:.0f} times as many draws in total; if "
-        "R-hat does not fall, add replicas."
+        f"yet. Continue the run until it has about {factor:.0f} times as many draws in total. If "
+        "R-hat does not fall, start a new run with more replicas."
     )

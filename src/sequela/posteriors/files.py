@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["read_file", "write_file"]
 
 _FORMAT = "sequela posterior"
-_VERSION = 4  # since version 4 trajectories have stretched coordinates, and there are swaps
+# Each version has other states of chains, so a file of another version cannot be continued. Version
+# 4 has stretched coordinates of trajectories, and swaps.
+_VERSION = 4
 _REMEDY = "Copy it again, or start a new run"
 
 
@@ -41,7 +43,10 @@ class _Header:
 def write_file(
     path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]]
 ) -> None:
-    """Write header and arrays as one file, atomically, with a checksum over the content."""
+    """Write header and arrays as one file, with checksums of the content.
+
+    If writing fails, an existing file stays as it is.
+    """
     members = {f"{name}.npy": _bytes(array) for name, array in sorted(arrays.items())}
     full = {
         "format": _FORMAT,
@@ -85,7 +90,7 @@ def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, N
                 raw = archive.read(member)
                 if _checksum(raw) != checksum:
                     raise InputError(  # noqa: TRY301 - the same advice as for other damage
-                        f"{name} is damaged: the content of {member!r} has changed"
+                        f"{name} is damaged: the content of {member!r} has changed. {_REMEDY}"
                     )
                 arrays[member.removesuffix(".npy")] = np.lib.format.read_array(
                     io.BytesIO(raw), allow_pickle=False

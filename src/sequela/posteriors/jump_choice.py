@@ -1,8 +1,9 @@
 """Choose the pairs of items for jumps: pairs whose order changes slowly are tried more often.
 
-During the warm-up, the share of the order "a first" of each pair (see `family_jump`) is recorded in
-all chains. A pair is slow if its share hardly changes from draw to draw, compared with its
-variation over all chains. Slow pairs determine how long a run takes, and jumps change their order.
+A jump proposes another order of a pair of items (see `family_jump`). During the warm-up, the share
+of the order "a first" of each pair is recorded in all chains. A pair is slow if its share hardly
+changes from draw to draw, compared with its variation over all chains. Slow pairs determine how
+long a run takes, so they need the most jumps.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ __all__ = ["PairTracks", "order_shares", "pairs_by_slowness"]
 _FLOOR = 0.25
 # The largest number of draws per independent draw: larger numbers cannot be estimated well.
 _MOST_DRAWS = 200.0
-# The list of pairs has one row per pair, and about this many more rows, divided by the weights.
+# The list of pairs has one row per pair, and about this many additional rows. The additional rows
+# are divided among the pairs in proportion to their weights.
 _ROWS = 4000
 
 
@@ -33,7 +35,8 @@ def order_shares(
     """Return the share of the order "a first" for each pair, in models of these two items alone."""
     a, b = pairs[:, 0], pairs[:, 1]
     one, two = theta[a, a] - np.log(stop_rate), theta[b, b] - np.log(stop_rate)
-    # The odds are [a / (1 + 1 / late b)] / [b / (1 + 1 / late a)], in logarithms.
+    # Let a and b be the base rates, and let "late a" be the rate of a after b has arrived. Then the
+    # odds are [a / (1 + 1 / late b)] / [b / (1 + 1 / late a)]. They are computed as logarithms.
     late_two, late_one = two + theta[a, b], one + theta[b, a]
     odds = one - np.logaddexp(0.0, -late_two) - two + np.logaddexp(0.0, -late_one)
     shares: NDArray[np.float64] = 0.5 + 0.5 * np.tanh(0.5 * odds)
@@ -90,8 +93,9 @@ def pairs_by_slowness(
 ) -> NDArray[np.int64]:
     """Return the indices of the pairs that jumps choose from; slow pairs are repeated more often.
 
-    The weight of a pair is the number of draws per independent draw. A part of the jumps is
-    distributed by the association of the pairs in the data (`copies`).
+    `copies` are numbers that are larger for pairs with a stronger association in the data. A part
+    of the jumps is divided in proportion to `copies`. The rest is divided in proportion to the
+    square of `draws_to_forget` - 1.
     """
     slow = np.maximum(draws_to_forget - 1.0, 0.0) ** 2
     if not len(copies) or not slow.sum() > 0.0:

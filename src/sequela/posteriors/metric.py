@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["Metric", "estimate_metric", "refine_metric", "unit_metric"]
 
 # Directions about which the data have less than a fifth of the information of the prior are
-# ignored: they would take as much time as others, for little gain.
+# ignored. They would take as much time as the other directions, but improve the sampler little.
 _LEAST_INFORMATION = 0.2
 _MOST_DIRECTIONS = 400
-# If sets times chains are more than this, each chain contributes the scores of a part of the sets.
+# If the number of sets times the number of chains is larger than this, each chain contributes the
+# scores of a part of the sets.
 _MOST_ROWS = 2000
-# Draws correct the metric along directions whose variance is wrong by more than _LEAST_FACTOR.
-# _TRUST is the weight of the present metric, compared with that of all draws together.
+# Draws correct the metric along directions whose variance is wrong by more than the factor
+# _LEAST_FACTOR. _TRUST is the weight of the present metric; the weight of all draws together is 1.
 _LEAST_FACTOR = 1.3
 _LEAST_INFORMED = -0.9
 _TRUST = 0.2
@@ -44,7 +45,8 @@ class Metric:
     Attributes
     ----------
     directions : array (rank, n * n + 1)
-        Orthonormal rows in the coordinates of the prior: of theta, then of its scale.
+        Orthonormal rows. The first n * n entries of a row are for the coordinates of theta, and the
+        last entry is for the coordinate of the scale.
     information : array (rank,)
         Information of the data along each direction; the information of the prior is 1. It is
         negative if the posterior is wider than the prior along the direction.
@@ -59,7 +61,10 @@ class Metric:
         return self.directions.astype(np.float32)
 
     def shrink(self, power: float) -> NDArray[np.float64]:
-        """Return 1 minus the reference's variance along each direction, for a likelihood power."""
+        """Return 1 minus the variance of the reference along each direction.
+
+        The reference is that of a likelihood with the given power.
+        """
         informed = np.maximum(power * self.information, _LEAST_INFORMED)
         return informed / (1.0 + informed)
 
@@ -109,8 +114,9 @@ def _history_rows(
 ) -> NDArray[np.float64]:
     """Return the scores of the histories of partly known samples.
 
-    If there are many samples, a part of them stands for all. A history contains more information
-    than its sample. Draws of the warm-up correct this (`refine_metric`).
+    If there are many samples, the scores of a part of them are used, with larger weights. A history
+    contains more information than its sample, so the metric has too much information at first.
+    Later, draws of the warm-up correct this (`refine_metric`).
     """
     some = chosen[:: max(1, chosen.size // _MOST_ROWS)]
     theta, slope = stretched_theta(problem, state)
@@ -146,7 +152,8 @@ def refine_metric(
     factors, vectors = np.linalg.eigh(_geometric_mean(wide, steep))
     kept = np.abs(np.log(factors)) > np.log(_LEAST_FACTOR)
     factors, vectors = factors[kept], basis @ vectors[:, kept]
-    # The covariance root^-1 (1 + vectors (factors - 1) vectors^T) root^-1, in the space of both.
+    # The new covariance is root^-1 (1 + vectors (factors - 1) vectors^T) root^-1. Compute it in the
+    # space that the present directions and the vectors span.
     both = np.linalg.qr(np.concatenate([metric.directions.T, vectors], axis=1))[0]
     inside = _stretched(both.T, 1.0 / root - 1.0, metric.directions)
     along = inside @ vectors

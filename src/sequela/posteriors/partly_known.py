@@ -123,7 +123,7 @@ def _random_order(items: list[int], pairs: list[tuple[int, int]]) -> list[int]:
 def known_together(
     data: Dataset,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Count, for each pair of items, the samples in which they are present or their cells known.
+    """Count the samples in which both items of a pair are present, or their cells are known.
 
     Return three arrays (n, n). Entry i, j of the first array is the number of samples that are
     known to have both items. In the second array, it is the number of samples that are known to

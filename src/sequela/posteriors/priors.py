@@ -2,8 +2,8 @@
 
 A prior of the interactions has a shape (Laplace, Student t, normal) and a scale. The scale is a
 number or a `LearnedScale`. A learned scale is sampled together with theta, so that users need not
-know how strong interactions are. To add a shape, write a class with `quantile`, `log_density`,
-`kind` and `scale`, and an entry in `KINDS`.
+know how strong interactions are. To add a shape, write a class with the members of `Prior`, and add
+it to `KINDS`.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Prior(Protocol):
 
     @property
     def scale(self) -> float | LearnedScale:
-        """The scale, or the prior of a learned scale."""
+        """The scale, or the prior of the scale if it is learned."""
         ...
 
     @property
@@ -101,7 +101,7 @@ class Prior(Protocol):
         ...
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Map a normal z >= 0 to the value, at scale 1, of the same cumulative probability."""
+        """Return the value, at scale 1, with the same cumulative probability as a normal z >= 0."""
         ...
 
     def log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -131,7 +131,7 @@ class Laplace:
         _check_scale(self)
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Map a normal z >= 0 to the value, at scale 1, of the same cumulative probability."""
+        """Return the value, at scale 1, with the same cumulative probability as a normal z >= 0."""
         x: NDArray[np.float64] = -(log_ndtr(-z) + np.log(2.0))
         return x
 
@@ -168,7 +168,7 @@ class StudentT:
             raise InputError(f"df is {self.df!r}; expected at least 0.5 degrees of freedom")
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Map a normal z >= 0 to the value, at scale 1, of the same cumulative probability."""
+        """Return the value, at scale 1, with the same cumulative probability as a normal z >= 0."""
         # Use the lower tail, because small probabilities keep all their digits.
         x: NDArray[np.float64] = -stdtrit(self.df, ndtr(-z))
         return x
@@ -201,7 +201,7 @@ class Normal:
         _check_scale(self)
 
     def quantile(self, z: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Map a normal z >= 0 to the value, at scale 1, of the same cumulative probability.
+        """Return the value, at scale 1, with the same cumulative probability as a normal z >= 0.
 
         For the normal shape, this is z itself.
         """

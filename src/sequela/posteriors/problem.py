@@ -30,16 +30,17 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST_LATTICE", "Problem"]
 
-# In weighted data, sets with more items than this have latent orders, and a set with a latent order
-# cannot have a weight other than 1. The lattice of a set of 10 items has 1,024 states.
+# In weighted data, sets with more items than this have latent orders. A set with a latent order can
+# only have the weight 1, so the limit is as large as is fast: a lattice of 10 items has 1,024
+# states.
 LARGEST_LATTICE = 10
 # Jumps are tried for at most _MOST_PAIRS pairs of items. The pair with the strongest association is
 # listed _MOST_COPIES times.
 _MOST_PAIRS = 2000
 _MOST_COPIES = 60
-# The coordinates of the interactions of a start are between -_START_LIMIT and _START_LIMIT. While
-# rates are out of the range of the arithmetic, these coordinates are multiplied by 0.8, at most
-# _MOST_SHRINKS times.
+# The coordinates of the interactions of a start are between -_START_LIMIT and _START_LIMIT. While a
+# rate is too large or too small for the arithmetic of the kernels, these coordinates are multiplied
+# by 0.8, at most _MOST_SHRINKS times.
 _START_LIMIT = 2.0
 _MOST_SHRINKS = 40
 
@@ -67,8 +68,9 @@ class Problem:
         Number of samples in which the cell of each item is not missing.
     largest_lattice : int
         Complete samples with more items than this number have latent orders. Partly known samples
-        with more present and missing items have latent histories. So have all samples with known
-        orders, and samples with rare combinations of missing cells (see `summable_samples`).
+        with more present and missing items have latent histories. All samples with known orders,
+        and samples with rare combinations of missing cells (see `summable_samples`), also have
+        latent histories.
     """
 
     data: Dataset
@@ -134,8 +136,8 @@ class Problem:
             shared=share_lattices(
                 map(distinct.items, complete.tolist()),
                 counts[complete],
-                [(distinct.as_partial(int(s)), float(counts[s])) for s in np.nonzero(summed)[0]],
                 data.n_items,
+                [(distinct.as_partial(int(s)), float(counts[s])) for s in np.nonzero(summed)[0]],
             ),
             large_start=start,
             large_items=np.concatenate([*sets, *more, np.empty(0, dtype=np.int64)]).astype(
@@ -175,7 +177,7 @@ class Problem:
         return np.repeat(*self.pair_copies, axis=0)
 
     def theta(self, state: PosteriorState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return theta at a state, and the derivative of each entry with respect to its z."""
+        """Return theta at a state, and the derivative of each entry with respect to `state.z`."""
         theta, slope = np.empty((2, self.n, self.n))
         call(read_theta, theta, slope, state.z, state.scale, self.target.prior)
         return theta, slope
@@ -217,12 +219,12 @@ class Problem:
                 return state
             state.z[off] *= 0.8
         raise InputError(
-            "no starting point was found at which all rates are in the range of the arithmetic; "
-            f"check that the prior is not far too wide: {self.prior!r}"
+            "no starting point was found, because some rates are always too large or too small to "
+            f"compute with; use a prior with a smaller scale than {self.prior!r}"
         )
 
     def _in_range(self, state: PosteriorState, rng: np.random.Generator) -> bool:
-        """Evaluate a state; return whether its rates are in range."""
+        """Evaluate a state; return whether no rate is too large or too small to compute with."""
         size = self.n**2 + 1
         none, rounded = np.zeros((1, size)), np.zeros((1, size), dtype=np.float32)
         nowhere = Trajectory(1.0, 1, 1, np.zeros(size), none, np.zeros(1), rounded)

@@ -214,7 +214,7 @@ class Posterior:
             samples; "evidence", the log-odds of "usually_first", in nats; "samples", the number of
             samples that are known to have both; "effective", the number of effective draws;
             "r_hat"; "verdict". An order with R-hat above 1.05 or fewer than 100 effective draws
-            never has the verdict that the data can tell or suggest it.
+            never has the verdict "the data can tell" or "the data suggest it".
         """
         self.require_draws()
         check_level(level)
@@ -265,7 +265,7 @@ class Posterior:
         Returns
         -------
         DataFrame
-            One row per effect of an item ("source") on another ("target"). Columns: "mean", the
+            One row per effect of an item ("from") on another ("to"). Columns: "mean", the
             mean effect; its interval "low" to "high"; "present", the probability that the size of
             the effect is at least `least_effect`; "positive", the probability that the effect is
             positive; "effective", the number of effective draws; "r_hat".
@@ -279,8 +279,8 @@ class Posterior:
         source, target = np.nonzero(~np.eye(self.n_items, dtype=bool))
         table = pd.DataFrame(
             {
-                "source": np.array(self.items)[source],
-                "target": np.array(self.items)[target],
+                "from": np.array(self.items)[source],
+                "to": np.array(self.items)[target],
                 **{
                     name: summary[name][source, target]
                     for name in ("mean", "low", "high", "present", "positive", "effective", "r_hat")
@@ -453,7 +453,8 @@ def _check_arrays(arrays: Mapping[str, NDArray[Any]], n: int, place: Place) -> N
 def _log_odds(share: float, effective: float) -> float:
     """Return the log-odds of a share of draws.
 
-    The log-odds stay finite even if the share is 0 or 1. The number of effective draws limits them.
+    The number of effective draws limits the size of the log-odds. So they are finite even if the
+    share is 0 or 1.
     """
     resolution = 0.5 / max(effective, 1.0)
     return float(np.log(share + resolution) - np.log(1.0 - share + resolution))

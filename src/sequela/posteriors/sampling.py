@@ -21,7 +21,7 @@ from sequela.posteriors.stored_walkers import restore_walkers, store_walkers
 from sequela.posteriors.walkers import Plan, Walkers
 from sequela.support.errors import InputError
 from sequela.support.keywords import build_options, check_keywords
-from sequela.support.naming import argument
+from sequela.support.naming import argument, option
 from sequela.support.progress import WorkProgress
 from sequela.support.random import RandomState, materialise_seed
 from sequela.support.threads import resolve_threads
@@ -51,6 +51,9 @@ _MOST_TOGETHER = 32
 _FIRST_CHECK = 250
 # The number of sweeps in the warm-up of a run that ends when its chains have converged.
 _WARM_UP_SWEEPS = 500
+# By default, the number of jumps per sweep is 4/5 of the number of items, but not less than the
+# first and not more than the second of these numbers.
+_JUMPS = (12, 60)
 # The number of draws at each check of convergence, divided by that at the check before.
 _CHECK_GROWTH = 1.3
 
@@ -106,17 +109,20 @@ def posterior(
         None, draws are added until the chains have converged. The result contains all draws and
         equals that of a single longer run.
     checkpoint : path or None
-        A file to which the state is saved every half minute. If it exists, the run continues from
-        it. The result is identical to that of a run that was not interrupted.
+        A file to which the state is saved every half minute. If the file exists, the run continues
+        from it. The result is identical to that of a run that was not interrupted.
     **options
-        `draws` per chain. If it is None, the run ends when R-hat is at most 1.01 and there are at
-        least 400 effective draws, for every order and for the log-likelihood, or after `most_draws`
-        draws per chain (6000). `chains`: number of chains (4). `warm_up`: number of draws that are
-        discarded at the beginning (as many as 500 sweeps give, or half of `draws`). `thin`: sweeps
-        per draw (2 to 10; more if there are few items). `jumps`: jumps per sweep, and as many swaps
-        (12). `replicas`: one replica of each chain samples the posterior, and `replicas` - 1 sample
-        a flatter distribution (1). `largest_lattice`: largest set whose orders are summed (None: 8
-        to 10 items, so that an evaluation is fast). `random_state`, `n_threads`.
+        Defaults are in parentheses. `draws`: number of draws per chain. If it is None, the run ends
+        when R-hat is at most 1.01 and there are at least 400 effective draws, for every order and
+        for the log-likelihood, or after `most_draws` draws per chain (6000). `chains`: number of
+        chains (4). `warm_up`: number of draws that are discarded at the beginning (as many as 500
+        sweeps give; if `draws` is given, half of `draws`). `thin`: sweeps per draw (2 to 10; more
+        if there are few items). `jumps`: proposals per sweep of another order of a pair, and as
+        many proposals to swap interactions (12 to 60; more if there are more items). `replicas`:
+        number of replicas per chain (1); the first samples the posterior, the others sample flatter
+        distributions. `largest_lattice`: largest set whose orders are summed (8 to 10 items, so
+        that an evaluation is fast).
+        `random_state`, `n_threads`: as in `Settings`.
 
     Returns
     -------
@@ -307,7 +313,7 @@ def _checks(last: int) -> set[int]:
 
 
 def _read_draws(options: Mapping[str, Any]) -> tuple[int, bool]:
-    """Return a number of draws, and whether the run ends earlier if its chains have converged."""
+    """Return the (largest) number of draws, and whether the run ends when its chains converge."""
     draws = options.get("draws")
     if draws is None:
         most = options.get("most_draws", Plan.draws)
@@ -324,8 +330,12 @@ def _read_draws(options: Mapping[str, Any]) -> tuple[int, bool]:
 def _read_plan(options: Mapping[str, Any], n_items: int) -> Plan:
     """Check the options, and return the plan of the run."""
     given = {k: v for k, v in options.items() if v is not None}
-    # With few items, sweeps are fast, but successive draws are as correlated as with many items.
+    # With few items, sweeps are fast, but successive draws are as correlated as with many items. So
+    # use more sweeps per draw.
     given.setdefault("thin", int(np.clip(40 // max(n_items, 1), 2, 10)))
+    # With many items, a jump takes much less time than a trajectory, and a few slow pairs determine
+    # how long a run takes.
+    given.setdefault("jumps", int(np.clip(4 * n_items // 5, *_JUMPS)))
     given["draws"], given["until_converged"] = _read_draws(options)
     plan = build_options(Plan, given)
     for name in ("chains", "replicas", "thin"):
@@ -359,12 +369,12 @@ def _same_problem(
     if prior is not None and prior_to_json(as_prior(prior)) != prior_to_json(earlier.prior):
         raise InputError(
             f"the earlier run has the prior {earlier.prior!r}, not {as_prior(prior)!r}; omit "
-            "prior, or start a new run"
+            f"{argument('prior')}, or start a new run"
         )
     if observation is not None and observation.to_json() != earlier.observation.to_json():
         raise InputError(
             f"the earlier run has the observation {earlier.observation!r}, not {observation!r}; "
-            "omit observation, or start a new run"
+            f"omit {argument('observation')}, or start a new run"
         )
     largest = int(earlier.chain_states[0]["largest_lattice"])
     return Problem.of(data, earlier.prior, earlier.observation, largest)
@@ -377,7 +387,7 @@ def _same_plan(earlier: Posterior, plan: Plan, options: Mapping[str, Any]) -> No
         found, wanted = stored["plan"][name], getattr(plan, name)
         if found != wanted:
             raise InputError(
-                f"the checkpoint has {name}={found}, not {wanted}; use the same options, or "
+                f"the checkpoint has {option(name, found)}, not {wanted}; use the same options, or "
                 "choose another file"
             )
     seed = options.get("random_state")

@@ -50,8 +50,8 @@ def choose_largest_lattice(sets: Iterable[NDArray[np.int64]]) -> int:
 def share_lattices(
     sets: Iterable[NDArray[np.int64]],
     counts: Iterable[float],
+    n: int,
     groups: Sequence[tuple[PartialSet, float]] = (),
-    n: int = 0,
 ) -> SharedLattice:
     """Return the subsets of all sets, each listed once, and the steps between these subsets.
 
@@ -61,11 +61,11 @@ def share_lattices(
         The items of each distinct set.
     counts : iterable of float
         The number of samples (or their weight) with each set.
+    n : int
+        Number of items of the model.
     groups : sequence of pairs of a PartialSet and a float
         Distinct samples with missing cells, and for each the number of samples that are equal to it
         (or their weight).
-    n : int
-        Number of items of the model. It is needed only if there are groups.
     """
     weights: dict[int, float] = {0: 0.0}
     for items, count in zip(sets, counts, strict=True):
@@ -90,6 +90,12 @@ def share_lattices(
     start = np.zeros(len(masks) + 1, dtype=np.int64)
     np.cumsum([len(steps) for steps in to], out=start[1:])
     steps = np.array([step for row in to for step in row], dtype=np.int64).reshape(-1, 2)
+    ways = np.array(
+        [(bit, place[mask ^ 1 << bit]) for mask in masks for bit in _bits_downwards(mask)],
+        dtype=np.int64,
+    ).reshape(-1, 2)
+    by_item = np.argsort(ways[:, 0], kind="stable")
+    item_count = np.bincount(ways[:, 0], minlength=n)
     size = np.array([mask.bit_count() for mask in masks], dtype=np.int64)
     samples = np.array([weights.get(mask, 0.0) for mask in masks])
     return SharedLattice(
@@ -100,6 +106,11 @@ def share_lattices(
         step_start=start,
         step_item=steps[:, 0].astype(np.uint32),
         step_to=steps[:, 1].astype(np.uint32),
+        way_start=np.concatenate([[0], np.cumsum(size)]),
+        way_from=ways[:, 1].astype(np.uint32),
+        way_item=ways[:, 0].astype(np.uint32),
+        item_start=np.concatenate([[0], np.cumsum(item_count)]).astype(np.int64),
+        item_way=by_item.astype(np.uint32),
         samples=samples,
         observed=np.flatnonzero(samples > 0.0).astype(np.int64),
         group_count=np.array([count for _, count in groups], dtype=np.float64),
@@ -112,6 +123,15 @@ def share_lattices(
 def _mask(items: NDArray[np.int64]) -> int:
     """Return a set as an integer, with one bit for each item."""
     return sum(1 << int(item) for item in items)
+
+
+def _bits_downwards(mask: int) -> list[int]:
+    """Return the items of a bit mask, the highest first."""
+    bits = []
+    while mask:
+        bits.append(mask.bit_length() - 1)
+        mask ^= 1 << bits[-1]
+    return bits
 
 
 def _ends(known: PartialSet) -> list[int]:

@@ -27,7 +27,7 @@ def stretched_place(state: PosteriorState) -> NDArray[np.float64]:
 def stretched_theta(
     problem: Problem, state: PosteriorState
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return theta at a state, and its slopes in the stretched coordinates."""
+    """Return theta at a state, and its derivatives with respect to the stretched coordinates."""
     theta, slope = problem.theta(state)
     v = (state.z / BEND) ** 2
     rise = np.sqrt(1.0 + v) / (1.0 + 2.0 * v)

@@ -1,9 +1,9 @@
 """Several Markov chains over theta: warm-up, replica exchange, and draws.
 
-A chain consists of one or several replicas. Replica 0 samples from the posterior; replica k from
-its heated version, in which the likelihood has the power exp(-k * gap). Neighbours exchange their
-states (deterministic even-odd scheme, Syed et al. 2022), so that a chain can leave a mode through
-the heated replicas.
+A chain consists of one or several replicas. Replica 0 samples the posterior. Replica k samples a
+flatter ("heated") distribution, in which the likelihood has the power exp(-k * gap). Neighbouring
+replicas exchange their states (deterministic even-odd scheme, Syed et al. 2022), so that a chain
+can leave a mode through the heated replicas.
 """
 
 from __future__ import annotations
@@ -44,17 +44,21 @@ __all__ = ["Plan", "Walkers"]
 # information of the data only, because the chains have not settled yet. Later ones use draws, too.
 _METRIC_AT = (0.1, 0.3, 0.6)
 _STEP_AFTER_METRIC = 0.5
-# A trajectory is a rotation around the centre of the reference. Its angle is drawn between a
-# quarter of the largest angle and the largest angle. Under the reference alone a right angle would
-# be enough. The posterior has directions that are wider than the reference, for which longer
-# trajectories are better: with 20 items an angle of 4.5 gave twice as many effective draws per
-# second as 2.4, and 8 or 12 gave fewer again.
+# A trajectory is a rotation around the centre of the reference (the normal distribution that is
+# defined in `metric`). Its angle is drawn between a quarter of the largest angle and the largest
+# angle. If the posterior were the reference, a right angle would be enough. But the posterior is
+# wider than the reference along some directions, for which longer trajectories are better. With 20
+# items, a largest angle of 4.5 gave twice as many effective draws per second as 2.4; with 8 or 12,
+# there were fewer than with 4.5.
 _LARGEST_ANGLE = 5.0
 _LEAST_SHARE = 0.25
-# The gap is chosen such that exchanges of neighbours have about this acceptance.
+# The gap is chosen such that exchanges between neighbouring replicas have about this acceptance.
 _SWAP_TARGET = 0.3
 _FIRST_GAP = 0.1
-_OUT_OF_RANGE = "a chain over theta has left the range of the arithmetic"
+_OUT_OF_RANGE = (
+    "in a chain over theta, a rate became too large or too small to compute with; use a prior with "
+    "a smaller scale"
+)
 _GAP_RANGE = (1e-3, 2.0)
 
 
@@ -106,6 +110,8 @@ class Walkers:
         Draws per chain so far, the warm-up included.
     states : list of lists of PosteriorState
         The state of each replica of each chain.
+    generators : list of lists of Generator
+        The source of random numbers of each replica of each chain.
     steps : list of StepSize
         The step size of each replica; all chains use the same.
     metrics : list of Metric
@@ -146,7 +152,7 @@ class Walkers:
 
     @classmethod
     def begin(cls, problem: Problem, plan: Plan, seed: int) -> Walkers:
-        """Start all chains at dispersed points."""
+        """Start all chains, each at its own random model."""
         generators = [
             [stream(seed, Purpose.POSTERIOR_CHAIN, c, k) for k in range(plan.replicas)]
             for c in range(plan.chains)
@@ -193,10 +199,11 @@ class Walkers:
         self.done += 1
 
     def draw(self, count: int, n_threads: int) -> list[Draw]:
-        """Advance all chains by several draws, or by one during warm-up; return those that count.
+        """Advance all chains by several draws, and return these draws.
 
-        Without exchanges, chains do not wait for each other between draws. The result does not
-        depend on `count`.
+        The chains advance by one draw during the warm-up (the result is then empty), and if there
+        are exchanges. Otherwise they advance by `count` draws without waiting for each other. The
+        draws themselves do not depend on `count`.
         """
         if not self.is_warm:
             self.advance(n_threads)
@@ -215,7 +222,7 @@ class Walkers:
         return [tuple(np.array(part) for part in zip(*row, strict=True)) for row in rows]
 
     def _draws_of_chain(self, c: int, count: int) -> list[tuple[NDArray[np.float64], Place]]:
-        """Advance one chain of one replica by several draws; return counts and place of each."""
+        """Advance a chain of one replica; return the counts of moves and values of each draw."""
         plan, state = self.plan, self.states[c][0]
         trajectory, target = self._trajectory(0, 1.0), self.problem.target._replace(power=1.0)
         drawn = []
@@ -291,7 +298,7 @@ class Walkers:
             self.gap = float(np.clip(np.exp(gap), *_GAP_RANGE))
 
     def _adapt(self, counts: NDArray[np.float64], forces: NDArray[np.float64]) -> None:
-        """Adapt step sizes; estimate the metric and choose pairs for jumps at their times."""
+        """Adapt step sizes; after some parts of the warm-up, also metrics and pairs for jumps."""
         plan, problem = self.plan, self.problem
         pairs = problem.pair_copies[0]
         for k in range(plan.replicas):
@@ -309,7 +316,8 @@ class Walkers:
             self._learn_metric(settled=settled)
             self._choose_jumps()
             if not settled:
-                # Later draws are all kept: a chain may have visited another mode only once.
+                # All draws after this one are kept until the end of the warm-up, because a chain
+                # may visit another mode only once.
                 self.window = self.window[:0]
                 self.tracks = PairTracks.begin(plan.chains, len(pairs))
         if self.done + 1 == plan.warm_up:

@@ -53,10 +53,10 @@ def find_item(model: Model, label: Any) -> int:
 def find_items(model: Model, labels: Iterable[Any] | str, what: str = "items") -> NDArray[np.int64]:
     """Return the positions of several items in the model, in the sequence in which they are given.
 
-    `labels` is a list of different labels, or a row of a data set. A row has true or false for each
-    item, or it is an array, Series or mapping of zeros and ones. It stands for the items whose
-    value is true or 1. Numbers in any other form are labels. `what` is the name of the argument,
-    for error messages.
+    `labels` is a list of different labels, or a row of a data set. A row has one value per item:
+    true or false, or (in an array, a Series or a mapping) 1 or 0. The items whose value is true or
+    1 are returned. Numbers in any other form, such as a list of numbers, are read as labels.
+    `what` is the name of the argument, for error messages.
     """
     if isinstance(labels, str):
         raise InputError(f"{what} is the text {labels!r}; expected a list of items: [{labels!r}]")
@@ -93,9 +93,9 @@ def one_sample(
 ) -> tuple[NDArray[np.int64], Dataset]:
     """Return the positions of the items of a sample, and the sample as a data set.
 
-    Positions are in the order of the model. The sample may also be given as a data set of one
-    sample, which may have missing cells and a known order. `what` is the name of the argument, for
-    error messages.
+    The positions are sorted. `sample` is a list of labels or a row, as in `find_items`, or a data
+    set of one sample, which may have missing cells and a known order. `what` is the name of the
+    argument, for error messages.
     """
     if isinstance(sample, Dataset):
         if sample.n_samples != 1:
@@ -120,8 +120,8 @@ def _is_row(model: Model, labels: Any, listed: list[Any], what: str) -> bool:
     """Return whether `labels` is a row with one true/false value per item, not a list of labels."""
     known = [x for x in listed if not (pd.api.types.is_scalar(x) and pd.isna(x))]
     truths = bool(known) and all(isinstance(x, (bool, np.bool_)) for x in known)
-    # Zeros and ones could also be labels. They are read as a row if they have an index of texts, or
-    # if their number is the number of items of the model.
+    # Zeros and ones could also be labels. They are read as a row in two cases: they are a Series
+    # whose index consists of texts, or an array or a Series with one entry per item of the model.
     named = isinstance(labels, pd.Series) and all(isinstance(n, str) for n in labels.index)
     whole = isinstance(labels, (np.ndarray, pd.Series)) and len(listed) == model.n_items
     numbers = bool(known) and all(_is_mark(x) for x in known) and (named or whole)

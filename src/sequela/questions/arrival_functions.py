@@ -1,14 +1,15 @@
 """Orders of items without a common ancestor, from the distributions of their arrival times.
 
-An ancestor of an item is an item that acts on it, directly or through other items. Given the
-observation time, items without a common ancestor are independent. Let F_a(s) be the probability
-that a has arrived by time s, let f_b be the density of the arrival time of b, and let z be the rate
-of the observation. Then
+The ancestors of an item are the item itself and all items that act on it, directly or through other
+items. Given the observation time, items without a common ancestor are independent. Let F_a(s) be
+the probability that a has arrived by time s, let f_b be the density of the arrival time of b, and
+let z be the rate of the observation. Then
 
     P(a before b, both observed) = integral of F_a(s) f_b(s) exp(-z s).
 
-So one product of two matrices gives the orders of all such pairs. Each lattice contains the
-ancestors of one item only. A lattice for a pair would contain the ancestors of both items.
+The integral is computed on a grid of times, so one product of two matrices gives the orders of all
+such pairs. This needs only small lattices: each contains the ancestors of one item. A lattice for a
+pair would contain the ancestors of both items.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["independent_orders"]
 
-# Largest number of ancestors of an item. With this number, the functions of time of all states of
-# the lattice need 30 MB.
+# Items with more ancestors than this are not treated here. With 13 ancestors, the probabilities of
+# all states of the lattice at all times of the grid need 30 MB.
 _MOST_ANCESTORS = 13
 
 
@@ -58,9 +59,9 @@ def independent_orders(
     parameters : Parameters
         Theta and the observation.
     places : array of int
-        The items.
+        Positions of the items in the model.
     acting : sequence of sets
-        For each item, the item itself and all items that act on it, directly or through others.
+        For each of these items, the positions of its ancestors, including the item itself.
     threads : int
         Number of threads.
     """
@@ -116,7 +117,7 @@ def _in_range(parameters: Parameters, lattice: frozenset[int]) -> bool:
 
 
 def _lattices(needs: Sequence[frozenset[int]]) -> list[frozenset[int]]:
-    """Return the sets that are not a subset of another set."""
+    """Return those sets in `needs` that are not a subset of another set in `needs`."""
     kept: list[frozenset[int]] = []
     for need in sorted(set(needs), key=lambda x: (-len(x), sorted(x))):
         if not any(need <= larger for larger in kept):
@@ -127,10 +128,10 @@ def _lattices(needs: Sequence[frozenset[int]]) -> list[frozenset[int]]:
 def _on_grid(
     f: ComponentFunction, grid: TimeGrid
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return F and f of all items of a lattice at the points of the grid, and the largest error.
+    """Return the functions F and f of all items of a lattice on the grid, and the largest error.
 
-    The probabilities of all states must add up to 1. The error is the largest distance of their sum
-    from 1.
+    F is the probability that the item has arrived, and f is the density of its arrival time. The
+    error is the largest distance from 1 of the sum of the probabilities of all states.
     """
     f.solve(grid)
     panels = grid.half.size

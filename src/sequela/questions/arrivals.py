@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["item_arrivals"]
 
-# If an item is observed in fewer draws than this, its position may by chance be the same in all of
-# them. Their spread then gives no valid standard error.
+# If an item is observed in fewer draws than this, its position may by chance be the same in all
+# these draws. The estimated standard error would then be 0, although the mean is uncertain.
 _FEWEST_OBSERVED = 20
 
 

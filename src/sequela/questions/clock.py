@@ -1,10 +1,10 @@
 """The posterior of the observation time of a sample, given its set.
 
-The posterior is exact on the lattice, where the time is a mixture of sums of exponential times. It
-is also exact by components, where the integrand of the likelihood is proportional to the posterior
-density. For larger sets it is estimated from drawn orders. On the lattice and for drawn orders,
-recursions give the mean and the variance, and the Laplace transform gives the density and the
-quantiles (module `inversion`).
+There are three ways to compute it. On the lattice of the set the posterior is exact: the time is a
+mixture of sums of exponential times. By components it is also exact: the integrand of the
+likelihood is proportional to the posterior density. For larger sets the posterior is estimated from
+drawn orders. On the lattice and for drawn orders, recursions give the mean and the variance, and
+the Laplace transform gives the density and the quantiles (module `inversion`).
 """
 
 from __future__ import annotations
@@ -60,17 +60,19 @@ if TYPE_CHECKING:
 
 __all__ = ["TimePosterior", "pseudo_times", "time_posterior"]
 
-# Default number of orders drawn for a set beyond the budget: for one sample, and in a table.
+# Default number of orders that are drawn for a set beyond the budget, by `time_posterior` and by
+# `pseudo_times`.
 DEFAULT_ORDERS = 320
 _TABLE_ORDERS = 160
 # Number of small sets whose quantiles are computed together.
 _SETS_TOGETHER = 64
-# If a probability is closer to 1 than this, rounding errors would determine the quantile.
+# Largest probability for which a quantile is computed. If the probability were even closer to 1,
+# rounding errors would determine the quantile.
 _HIGHEST_PROBABILITY = 1.0 - 1e-9
 
 
 class TimeDistribution(Protocol):
-    """A distribution of times; results have one row per chain, or a single row if it is exact."""
+    """A distribution of times; results have one row per chain, or one row if they are exact."""
 
     def evaluate(
         self, times: NDArray[np.float64]
@@ -89,7 +91,7 @@ class TimeDistribution(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TimePosterior:
-    """The posterior of the observation time given one sample's set.
+    """The posterior of the observation time of one sample, given its set.
 
     Attributes
     ----------
@@ -115,7 +117,8 @@ class TimePosterior:
 
     @cached_property
     def _inverse(self) -> TimeDistribution:
-        # The inverse is computed when it is first used. The mean and the variance do not need it.
+        # The distribution is computed when a density or a quantile is first asked for, because the
+        # mean and the variance do not need it.
         return self._distribution()
 
     def density(self, times: Sequence[float] | None = None) -> pd.DataFrame:
@@ -274,9 +277,10 @@ def pseudo_times(
         One row per sample. "size" is the number of its items. "mean" and "sd" are the posterior
         mean and standard deviation of its time, and "se" is the Monte Carlo error of the mean.
         "q05", "q50" and "q95" are quantiles. ``attrs`` holds "draws" and "seed" (0 and None if all
-        are exact). For a posterior of models, "mean" is the mean over the models, and "low" to
-        "high" is its interval, with "effective" draws and "r_hat". "sd" and the quantiles are then
-        those of the mixture over all models, so they include the uncertainty about the model.
+        results are exact). For a posterior of models, "mean" is the average over the models, and
+        "low" to "high" is the interval of the means under the single models, with "effective" draws
+        and "r_hat". "sd" and the quantiles are then those of the mixture over all models, so they
+        include the uncertainty about the model.
 
     Examples
     --------
@@ -345,9 +349,9 @@ def _summary(
 ) -> _Summary:
     """Return the numbers of a posterior for the table.
 
-    `wanted` are the probabilities of the quantiles. `found` contains those that were computed
-    before, and NaN for the others. This function computes the others, and all those of a sampled
-    posterior.
+    `wanted` are the probabilities of the quantiles. `found` are the quantiles if they were computed
+    before, or NaN. If they contain NaN, or if the posterior is sampled, this function computes all
+    quantiles.
     """
     if posterior.draws or np.isnan(found).any():
         found = posterior.quantile(wanted.tolist())["time"].to_numpy()

@@ -1,7 +1,7 @@
 """The most likely order of each sample of a cohort, and all these orders as a tree.
 
 The tree is that of Schill et al. (2020): samples share a branch as long as their orders agree.
-Samples with too many items for the lattice have no order.
+Samples with too many items for the lattice, or with missing cells, have no order.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CohortOrders", "OrderBranch", "cohort_orders"]
 
-# Largest number of states that all lattices together may have, which takes some seconds. If they
-# would have more, the largest sets get no order.
+# Largest number of states of all lattices together; computing this many takes some seconds. If the
+# lattices of all sets would have more states, the largest sets get no order.
 _MAX_STATES = 1 << 22
 _MAX_SIZE = 20
 
@@ -54,9 +54,9 @@ class OrderBranch:
     ended : int
         Number of these samples whose order ends here.
     rest : int
-        Number of these samples in next branches that were left out because they have few samples.
+        Number of these samples whose next branch was left out, because it has too few samples.
     children : tuple of OrderBranch
-        The next items, the most frequent first.
+        The branches of the next items, the most frequent first.
     """
 
     item: str | None
@@ -78,12 +78,13 @@ class CohortOrders:
     Attributes
     ----------
     orders : tuple
-        For each sample, its most likely order, as a tuple of labels; None if the set is too large.
+        For each sample, its most likely order, as a tuple of labels. None if there is no order: the
+        set is too large, or the sample has missing cells.
     probability : array (samples,)
         For each sample, the probability of this order given the set; NaN if there is no order.
     arrivals : tuple
-        For each sample, a mapping from the labels of its items to mean arrival times; None if the
-        set is too large.
+        For each sample, a mapping from the labels of its items to mean arrival times; None if there
+        is no order.
     samples, items : tuple of str
         The ids of the samples, and the labels of the items.
     largest : int
@@ -133,9 +134,10 @@ class CohortOrders:
     def paths(
         self, length: int = 3, items: Iterable[Any] | None = None
     ) -> dict[tuple[str, ...], int]:
-        """Return all sequences of `length` items with which orders begin, and how many orders do.
+        """Return how many orders begin with each sequence of `length` items.
 
-        The most common sequence is first. An order with fewer than `length` items is not counted.
+        The most common sequence is first. If `items` are given, all other items are removed from
+        the orders before. An order with fewer than `length` items is not counted.
 
         Examples
         --------

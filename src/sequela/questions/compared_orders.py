@@ -27,9 +27,9 @@ def compared_orders(first: Orders, second: Orders) -> pd.DataFrame:
     -------
     DataFrame
         One row per pair whose order is known in both cohorts. "a" and "b" are the items. "first"
-        and "second" are P(a before b) in the first and in the second cohort. Of the two items, "a"
-        is the one for which "first" is at least one half. ``attrs`` holds "items", the number of
-        items that both cohorts have.
+        and "second" are P(a before b) in the first and in the second cohort. "a" is the item that
+        usually arrives first in the first cohort, so "first" is at least 0.5. ``attrs`` holds
+        "items", the number of items that both cohorts have.
 
     Examples
     --------

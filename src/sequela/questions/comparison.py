@@ -57,9 +57,9 @@ class Comparison:
         probability that the effect is larger in the second cohort. "verdict" says whether the
         cohorts differ.
     orders : DataFrame
-        One row per pair of items "a" and "b". All further columns are those of `interactions`, but
-        for P(a before b), given that both are observed, and not for the effect. Of the two items,
-        "a" is the one that usually arrives before the other in the first cohort.
+        One row per pair of items "a" and "b". The further columns are the same as in
+        `interactions`, but they describe P(a before b), given that both are observed, and not the
+        effect. "a" is the item that usually arrives first in the first cohort.
     first_orders, second_orders : Orders
         The mean orders of each cohort, for `plots.plot_cohort_comparison`.
     models : tuple of int
@@ -80,7 +80,7 @@ class Comparison:
 
     @property
     def is_certain(self) -> bool:
-        """Whether there are intervals, because both cohorts have several models."""
+        """Whether the differences have intervals: True if both cohorts have several models."""
         return min(self.models) > 1
 
     def sentences(self, max_pairs: int = 8) -> list[str]:

@@ -16,6 +16,7 @@ from sequela.likelihood.plan import all_subsets_fit
 from sequela.model import Model
 from sequela.support.errors import InputError
 from sequela.support.jit import call
+from sequela.support.naming import option
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,7 +68,7 @@ def arrivals_on_lattice(
         raise InputError(
             f"theta allows log-rates between {lowest:.0f} and {top:.0f}; an exact answer needs a "
             f"range of at most {PRODUCT_LOG_RANGE:.0f}. Use a theta with smaller entries, or "
-            "method='simulation'"
+            f"{option('method', 'simulation')}"
         )
     flow = np.zeros(n)
     before = np.zeros((n, n))
@@ -86,7 +87,8 @@ def arrival_probabilities(parameters: Parameters, budget: Budget) -> NDArray[np.
         if np.isnan(probability[place]):
             members = ancestors(theta, np.array([place]))
             if all_subsets_fit(members.size, budget):
-                # The lattice also contains all items that act on its members.
+                # For each of its members, the lattice also contains all items that act on it. So
+                # it gives the probabilities of all its members.
                 part = theta[np.ix_(members, members)]
                 probability[members] = arrivals_on_lattice(part, parameters.stop_rate)[0]
     return probability

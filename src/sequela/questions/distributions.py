@@ -64,8 +64,9 @@ def set_probability(
         A known observation time; None: the time is random, with the distribution of the model.
     **settings
         `budget`, `random_state`, `n_threads`. For sets beyond the budget, also `sampling`. The
-        attribute `draws` of the answer is then the number of orders drawn at each point of the
-        integration path. See `Settings`.
+        logarithm of their probability is an integral along a path of models. The attribute `draws`
+        of the answer is then the number of orders that are drawn at each point of this path. See
+        `Settings`.
 
     Examples
     --------
@@ -239,7 +240,7 @@ def _frequencies_over_draws(
     if samples is not None:
         # p is the frequency under one model, and `between` is its variance over the models.
         # `_compare` adds p (1 - p) / n, computed with the mean of p. This term already includes
-        # `between` / n.
+        # `between` / n, so `between` / n is subtracted here.
         between = values.var(axis=(0, 1))
         _compare(table, samples, between * (1.0 - 1.0 / samples.n_samples))
     draws = sum(shares.draws for shares in asked.answers)

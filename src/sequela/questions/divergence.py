@@ -202,10 +202,10 @@ class _Counts:
         self.total = np.sum(list(table.values()), axis=0)
 
     def log_shares(self, keys: list[MarginalSequence], without: int | None) -> NDArray[np.float64]:
-        """Return the logarithms of the smoothed shares of the sequences `keys`.
+        """Return the logarithms of the shares of the sequences `keys`.
 
-        The draws of the batch `without` are not counted. If `without` is None, all batches are
-        counted.
+        One half is added to each count, so that no share is 0. The draws of the batch `without` are
+        not counted. If `without` is None, all batches are counted.
         """
         each = np.array([self.table.get(key, np.zeros(BATCHES)) for key in keys])
         counts, total = each.sum(axis=1), self.total.sum()

@@ -89,7 +89,7 @@ def impute(model: ModelLike, data: DataLike, **settings: Unpack[SettingsKeywords
     )  # fmt: skip
     rows, columns = np.nonzero(samples.missing)
     of = [found[int(distinct.inverse[row])] for row in rows]
-    # Missing cells are listed sample by sample, in the order of the items of each sample.
+    # `at` is the position of each missing cell among the missing cells of its own sample.
     at = np.concatenate([np.arange(count) for count in np.bincount(rows)[np.unique(rows)]])
     return pd.DataFrame(
         {

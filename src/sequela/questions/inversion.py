@@ -1,8 +1,8 @@
 """Density, distribution function and quantiles of a time, computed from its Laplace transform.
 
-The transform phi(s) = E exp(-s T) of the observation time given a sample is one forward pass over
-the lattice with a complex rate of observation (kernel `laplace_transform`). All its poles are on
-the negative real axis. Density and distribution function are
+phi(s) = E exp(-s T) is the transform of the observation time T, given a sample. It is computed by
+one forward pass over the lattice with a complex rate of observation (kernel `laplace_transform`).
+All poles of phi are on the negative real axis. Density and distribution function are
 
     f(t) = 1 / (2 pi i) * integral of exp(s t) phi(s) ds,
     F(t) = 1 / (2 pi i) * integral of exp(s t) phi(s) / s ds,
@@ -41,7 +41,9 @@ _FALL = 40.0
 _FIRST_NODES = 24
 _NOTHING = 1e-14
 _GROWTH = 8.0
-_SETTLED = 1e-6  # allowed relative change if the step is halved; the error is about its square
+# Allowed relative change of the result when the step is halved. The remaining error is about the
+# square of this change.
+_SETTLED = 1e-6
 _MAX_HALVINGS = 8
 _MAX_BENDS = 30
 # Distance of the path from 0, in units of 1 / t and of 1 / spread. With a smaller distance more
@@ -57,13 +59,14 @@ _MAX_WINDOWS = 2000
 # Probability that is left out at either end of the grid, and number of points per window.
 _TAIL = 1e-9
 _POINTS = 48
-# exp(-70) is negligible compared with the smallest probability that can be computed.
+# exp(-_NEVER) is far below the smallest probability that can be computed.
 _NEVER = 70.0
 # If the probability of an earlier time is below _UNSEEN, it is treated as 0. To find an upper bound
 # of this probability, _TILTS values of s are tried.
 _UNSEEN = 1e-100
 _TILTS = 9
-# The saddle point is searched only above exp(-4) / t, because smaller values are not needed.
+# The saddle point is searched only above exp(-4) / t. A smaller value would not be used, because
+# the path begins at _OFF_TIME / t or farther to the right.
 _LEAST_TILT = 4.0
 
 
@@ -287,7 +290,7 @@ def _weighted(
 ) -> tuple[NDArray[np.complex128], NDArray[np.complex128]]:
     """Return nodes and weights for u >= 0; the weights include the mirror images u < 0.
 
-    ds = 2 b (i - u) du.
+    The weights contain the derivative of the path, ds = 2 b (i - u) du.
     """
     mirrored = np.where(u == 0.0, 1.0, 2.0) * (step * bend / np.pi)
     nodes = np.asarray(begin + bend * (2.0j * u - u * u), dtype=np.complex128)

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NextStep", "PosteriorNextStep", "items_within", "next_items"]
 
-# Limit for the product of the largest rate and the time. If the product is larger, the matrix
-# exponential needs many terms, and a simulation is faster.
+# Limit for the largest rate, and for the product of the largest exit rate and the time. Above this
+# limit the matrix exponential needs many terms, and a simulation is faster.
 _MAX_STEPS = 1e4
 _MAX_LATTICE_ITEMS = 14
 
@@ -60,8 +60,8 @@ class NextStep:
     waiting_time : float
         Expected time until the next item or the observation, whichever is first.
     next_item_time : float
-        Expected time until the next item arrives, if there were no observation; infinite if no item
-        is absent.
+        Expected time until the next item arrives, if there were no observation; infinite if all
+        items are present.
     """
 
     items: pd.DataFrame
@@ -108,8 +108,9 @@ def next_items(
     model : Model, fitted SetChain, theta, or Posterior
         The model. For a posterior the results are means over all its draws, with intervals.
     state : set of labels, a true/false row, or a Dataset of one sample
-        The items that are present. If it is a data set, it may have missing cells. Then all numbers
-        are means over the possible values of these cells, given the known cells.
+        The items that are present. A data set may have missing cells. Then all numbers are means
+        over the possible values of these cells, given the known cells. For a posterior, give labels
+        or a row.
     level : float
         Probability of the intervals, for a posterior.
 

@@ -47,10 +47,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Method", "Orders", "check_method", "order_matrix", "order_probability"]
 
-# Largest number of states in the exact part of one answer, which takes some seconds. Each single
-# lattice must also be within the budget.
+# Largest number of states of all lattices of one answer; computing this many takes some seconds.
+# Each single lattice must also be within the budget.
 _MAX_STATES = 2.0**25
-# The computation on a lattice of this many items takes almost no time.
+# On a lattice of this many items, the computation takes almost no time. So `independent_orders`,
+# which avoids large lattices, is used only if there are more items.
 _SMALL_LATTICE = 10
 # Number of draws that are counted in one piece of work.
 _PIECE = 1 << 16
@@ -258,12 +259,13 @@ def _of_model(
     # joint[a, b] is P(both observed, a first); on the diagonal it is P(observed).
     missing = np.isnan(joint)
     if method == "exact" and missing.any():
-        i, j = (int(x) for x in np.argwhere(missing)[0])
+        # Name a pair of different items, if there is one.
+        i, j = min(np.argwhere(missing).tolist(), key=lambda cell: (cell[0] == cell[1], cell))
         size = ancestors(model.theta, places[[i, j]]).size
         raise BudgetError(
-            f"{size} items act on {labels[i]!r} or {labels[j]!r}, directly or through other items; "
-            f"their lattice of 2^{size} states is beyond the budget. Use method='auto', or a "
-            "larger budget=sequela.Budget(...)"
+            f"the order of {labels[i]!r} and {labels[j]!r} depends on {size} items: these two, and "
+            f"all items that act on them. The lattice of 2^{size} states is beyond the budget. Use "
+            "method='auto', or a larger budget=sequela.Budget(...)"
         )
     if not missing.any():
         return _from_joint(joint, labels)
@@ -355,7 +357,7 @@ def _pairs_by_lattice(
 def _count(drawn: Simulation, places: NDArray[np.int64], threads: int) -> NDArray[np.int64]:
     """Return the number of draws with a before b, for all pairs.
 
-    On the diagonal is the number of draws with the item.
+    The diagonal contains the number of draws with the item.
     """
     wanted = np.full(len(drawn.items), -1, dtype=np.int64)
     wanted[places] = np.arange(places.size)
@@ -417,7 +419,7 @@ def _orders(
     observed: NDArray[np.float64],
     method: NDArray[np.str_],
 ) -> Orders:
-    """Return orders without draws; each array becomes a table."""
+    """Return `Orders` with zero draws; each array becomes a table with these labels."""
 
     def table(values: NDArray[Any]) -> pd.DataFrame:
         return pd.DataFrame(values, index=labels, columns=labels)

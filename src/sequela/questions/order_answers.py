@@ -90,8 +90,9 @@ class PosteriorOrders(Orders):
     low, high : DataFrame
         The interval of P(a before b) over the models.
     usually_first : DataFrame
-        The probability that a usually arrives first. This is the share of the models in which P(a
-        before b) is above one half. If it is near one half, the data cannot tell the order.
+        Row a, column b: the probability that item a usually arrives before item b. This is the
+        share of the models in which P(a before b) is above one half. If it is near one half, the
+        data cannot tell the order.
     effective : DataFrame
         Effective number of draws. NaN if there are fewer than four draws per chain, or if P(a
         before b) is not defined in some model.

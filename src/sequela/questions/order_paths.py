@@ -35,7 +35,7 @@ _SHORTEST, _LONGEST = 0.5, 1.75
 _BEYOND = 1.05
 _MOST_STEPS = 5
 _EVIDENCE = 3.0  # to reach the opposite order, a path may go this many nats below the range
-_EDGE = 0.02  # a path towards probability 0 (or 1) ends when it is within this distance of it
+_EDGE = 0.02  # a path towards 0 (or 1) ends when its probability is this close to 0 (or 1)
 # Two paths meet if a model of one differs from the interpolation of the other by at most _APART, in
 # every parameter outside the pair, and by at most _LEVEL nats.
 _APART = 0.3
@@ -86,7 +86,10 @@ def range_of(paths: list[list[Point]], within: float) -> tuple[float, float, flo
 
 
 def _crossing(a: Point, b: Point, within: float) -> list[float]:
-    """Return the probability at which the path between two points leaves the allowed range."""
+    """Return the probability at which the path between two points leaves the allowed range.
+
+    The result is a list of one number; it is empty if the path does not leave the range there.
+    """
     if (a.drop <= within) == (b.drop <= within):
         return []
     low, high = np.sqrt(max(a.drop, 0.0)), np.sqrt(max(b.drop, 0.0))
@@ -127,7 +130,7 @@ class PairPaths:
     fit : callable
         Learns a model from a theta, with a held order.
     within : float
-        The largest drop, in nats, at which a model counts for the range.
+        The largest distance below the best model, in nats, at which a model counts for the range.
     """
 
     def __init__(self, held: HeldFits, pair: Pair, fit: Fit, within: float) -> None:
@@ -189,8 +192,8 @@ class PairPaths:
         # A path that leads away from 0.5 will not reach the opposite order.
         away = (first.probability >= 0.5) == (direction > 0.0)
         crossed = away or (last.probability >= 0.5) != (first.probability >= 0.5)
-        # Outside the range, the path continues only to find the drop at the opposite order. This
-        # drop is the evidence.
+        # Outside the range, the path continues for one purpose: to find how far below the best
+        # model it reaches the opposite order. This distance is the evidence.
         most = self._within if crossed else self._within + _EVIDENCE
         towards = last.probability if direction > 0.0 else 1.0 - last.probability
         return self._best - last.value > most or towards > 1.0 - _EDGE

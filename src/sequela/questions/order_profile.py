@@ -1,9 +1,9 @@
 """Fits that hold the order of two items near a given value, and learn all parameters again.
 
-The order is measured by the log-odds of "i first, then j" against "j first, then i", in the model
+The value of an order is the log-odds of "i first, then j" against "j first, then i", in the model
 of these two items alone. The log-odds are a coordinate of the family of Proposition 1. A quadratic
-term in the objective (a "spring") pulls them towards a target. All parameters are learned, also
-those of the pair. The value that a fit reports does not include the spring. Each result is an
+term in the objective (a "spring") pulls the log-odds towards a target. All parameters are learned,
+also those of the pair. The value that a fit reports does not include the spring. Each result is an
 ordinary model, which has its own P(i before j).
 """
 
@@ -58,7 +58,8 @@ _HELD_ITERATIONS = 60
 _LEAST_GAIN = 0.02
 _STEEPEST = 0.15
 _STEEPEST_HELD = 0.4
-# If more entries are free, computing a dense Hessian takes longer than the likelihood.
+# If more entries are free, the fit uses the general solver, because computing a dense Hessian would
+# take longer than the likelihood.
 _MOST_FREE = 1000
 # A fit ends early if it comes this close to a known optimum: in every entry of theta, and in nats.
 # It must not be better than this optimum by more than _NO_BETTER nats.
@@ -84,9 +85,10 @@ def _sigmoid(x: float) -> float:
 def order_log_odds(
     theta: NDArray[np.float64], i: int, j: int, stop_rate: float = 1.0
 ) -> tuple[float, NDArray[np.float64]]:
-    """Return the log-odds of i before j in the model of these two items alone, and the gradient.
+    """Return the log-odds of i before j in the model of these two items alone, and their gradient.
 
     The gradient is with respect to theta[i, i], theta[j, j], theta[i, j] and theta[j, i].
+    `stop_rate` is the rate of the observation.
 
     Examples
     --------
@@ -205,9 +207,10 @@ class _PriorAndSpring:
 
 @dataclass(frozen=True)
 class Visited:
-    """A fitted theta and its objective over all samples, in nats.
+    """A fitted theta, and its log-likelihood minus the penalty or the prior term.
 
-    `error` is the Monte Carlo standard error of the value; 0 if it is exact.
+    `value` is this difference for all samples, in nats. `error` is its Monte Carlo standard error;
+    0 if the value is exact.
     """
 
     theta: NDArray[np.float64]
@@ -250,8 +253,8 @@ class HeldFits:
     """Fits to one data set from a given theta, with or without a held order.
 
     Without a support, the objective is the log-likelihood with the L1 penalty. With a support, the
-    interactions have a weak normal prior (`PRIOR_SD`) and no penalty. The penalty would favour one
-    of the two orders, because it is larger for two strong effects than for one.
+    interactions have a weak normal prior (`PRIOR_SD`) and no penalty. The reason is that a penalty
+    would favour the order that needs fewer strong effects.
 
     Parameters
     ----------
@@ -279,7 +282,7 @@ class HeldFits:
         nothing = np.zeros((fits.objective.n, fits.objective.n))
         self.stop_rate = Parameters(nothing, fits.observation).stop_rate
         self._memory: tuple[Memory, Memory] = ((), ())
-        # The unit of an entry is the fourth root of its variance per sample.
+        # `fits.unit` is the information of one sample about each entry, to the power -1/4.
         self._newton = CarriedNewton(self.n_samples * fits.unit**-4.0)
 
     @property
@@ -372,7 +375,10 @@ class HeldFits:
     def _fit_on_support(
         self, start: NDArray[np.float64], objective: WithRidge, penalty: Penalty, near: _Near
     ) -> Visited | None:
-        """Return the optimum on a support, to about 0.02 nats, with the prior and any spring."""
+        """Return the optimum on a support, to about 0.02 nats.
+
+        The objective has the prior, and the spring if an order is held.
+        """
         free = np.isfinite(penalty.weights(len(start)))
         if self.fits.fixed is not None:
             free &= np.isnan(self.fits.fixed)

@@ -63,11 +63,11 @@ __all__ = ["OrderRanges", "order_ranges"]
 _COLUMNS = [
     "first", "second", "probability", "low", "high", "evidence", "baseline", "verdict", "checked",
 ]  # fmt: skip
-# The largest work of a lattice in a check. For larger sets, components are faster if theta is
-# sparse.
+# Largest number of operations for one lattice in a check. For larger sets, components are faster if
+# theta is sparse.
 _QUICK_WORK = 1e8
-# The largest work of a lattice for the probability of an order. If a lattice needs more work, the
-# probability is simulated; an error of 0.01 is small enough here.
+# Largest number of operations for the lattice of the probability of an order. If a lattice needs
+# more, the probability is simulated, because an error of 0.01 is small enough here.
 _QUICK_ORDERS = 1e7
 _ORDER_DRAWS = 30_000
 # Smallest and largest limit for the predicted duration of a check, in seconds on one core. Between

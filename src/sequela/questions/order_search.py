@@ -1,10 +1,11 @@
 """The most likely orders of one sample, with their probabilities.
 
-One pass over the lattice gives the weight of the best order of every subset (`log_best`). So for
-every partial order, the weight of its best completion is known exactly. An A* search backwards from
-the full set always extends the most promising partial order. It finds complete orders, the best one
-first, without listing all k! orders. If several partial orders are equally promising, the newest
-one is extended first. Otherwise, with many equally likely orders, the search would begin all of
+One pass over the lattice gives the weight of the best order of every subset (`log_best`). An A*
+search then builds orders backwards, from the last item to the first. The items that an unfinished
+order does not contain yet are a subset, so the weight of its best completion is known exactly. The
+search always extends the most promising unfinished order. It finds complete orders, the best one
+first, without listing all k! orders. If several unfinished orders are equally promising, the newest
+one is extended first. Otherwise, if many orders are equally likely, the search would begin all of
 them before it completes one.
 """
 
@@ -28,6 +29,7 @@ from sequela.likelihood.passage import Passage
 from sequela.likelihood.plan import Way, choose_way
 from sequela.model import as_model
 from sequela.questions.arguments import one_sample
+from sequela.questions.known_orders import FoundOrders, orders_of_known_items
 from sequela.questions.precision import settings_for_orders
 from sequela.questions.samples import DEFAULT_ORDERS
 from sequela.settings import read_settings
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sequela.model import ModelLike
+    from sequela.model import Model, ModelLike
     from sequela.settings import Settings, SettingsKeywords
 
 __all__ = ["best_orders", "likely_orders"]
@@ -58,8 +60,9 @@ def likely_orders(
     ----------
     model : Model, fitted SetChain, or theta
         The model.
-    sample : set of labels, or a true/false row
-        The items that are present.
+    sample : set of labels, true/false row, or Dataset of one sample
+        The items that are present. A sample with missing cells or known orders is given as a
+        `Dataset`.
     max_orders : int
         Return at most this many orders.
     **settings
@@ -71,10 +74,24 @@ def likely_orders(
     Returns
     -------
     DataFrame
-        The columns are "order" (a tuple of labels), "probability" (given the set), "se" (the error
-        of the probability) and "cumulative". "se" is 0 if the result is exact. Beyond the budget it
-        is not 0, because the probability of the set is estimated. ``attrs`` holds "method", "draws"
-        and "seed".
+        The columns are "order" (a tuple of labels), "probability" (given the sample), "se" (the
+        error of the probability) and "cumulative". "se" is 0 if the result is exact. Beyond the
+        budget it is not 0, because the probability of the set is estimated. ``attrs`` holds
+        "method", "draws" and "seed".
+
+    Notes
+    -----
+    If cells are missing, the orders are those of the items that the sample is known to have. The
+    probability of such an order is a sum: the missing items may be present or absent, and they may
+    have arrived at any place. Within the budget the result is exact: a search on the lattice of the
+    known and the missing items finds the orders. If the lattice has more than 18 items or the
+    search would take too long, `draws` histories are drawn (method "histories"). Then a more likely
+    order may not have been drawn. Beyond 18 items, the probability is the share of the draws with
+    this order.
+
+    Known orders are taken into account: orders that contradict a certain statement are left out,
+    and an order that contradicts an uncertain statement is less probable. A sample with known
+    orders must be within the budget.
 
     Examples
     --------
@@ -83,16 +100,29 @@ def likely_orders(
                  order  probability   se  cumulative
     0  (first, second)        0.982  0.0       0.982
     1  (second, first)        0.018  0.0       1.000
+
+    It is not known whether the sample has "step 1":
+
+    >>> from sequela import Dataset
+    >>> row = [[1, 1, None, 0]]
+    >>> sample = Dataset(row, items=["first", "second", "step 1", "step 2"])
+    >>> theta = example_theta().loc[list(sample.items), list(sample.items)]
+    >>> likely_orders(theta, sample).round(3)
+                 order  probability   se  cumulative
+    0  (first, second)        0.982  0.0       0.982
+    1  (second, first)        0.018  0.0       1.000
     """
     how = read_settings(settings, unused=("target_se",))
     model = as_model(model, instead="order_matrix(posterior, given=sample)")
     present, data = one_sample(model, sample)
     max_orders = positive_integer("max_orders", max_orders)
-    if data.missing is not None:
-        data.require_plain("likely_orders")
     parameters = Parameters.of(model)
-    draws, seed = 0, None
     known = DistinctSamples.of(data.without_times(), partial=True).known(0)
+    if known is not None and known.missing.size:
+        return _table(
+            model, present, orders_of_known_items(parameters, known, max_orders, how), how
+        )
+    draws = 0
     way = Way.EXACT if known is not None else choose_way(parameters, present, how.budget)
     if way is Way.EXACT:
         passage = (
@@ -103,7 +133,6 @@ def likely_orders(
         log_p, log_p_se = passage.log_p(), 0.0
         best = list(islice(best_orders(passage), max_orders))
     else:
-        seed = how.seed
         of_orders = settings_for_orders(how, DEFAULT_ORDERS if how.draws is None else how.draws)
         draws = of_orders.sampling.sweeps * of_orders.sampling.chains
         best = _best_of_draws(parameters, present, max_orders, of_orders)
@@ -113,21 +142,31 @@ def likely_orders(
         log_p, log_p_se = evaluation.value, evaluation.value_se
     weights = np.array([weight for weight, _ in best])
     probability = np.exp(weights + np.log(parameters.stop_rate) - log_p)
-    labels = [tuple(model.items[present[b]] for b in order) for _, order in best]
+    found = FoundOrders(
+        [order for _, order in best], probability, probability * log_p_se, way.value, draws
+    )
+    return _table(model, present, found, how)
+
+
+def _table(
+    model: Model, present: NDArray[np.int64], found: FoundOrders, settings: Settings
+) -> pd.DataFrame:
+    labels = [tuple(model.items[present[b]] for b in order) for order in found.orders]
     table = pd.DataFrame(
         {
             "order": pd.Series(labels, dtype=object),
-            "probability": probability,
-            "se": probability * log_p_se,
-            "cumulative": np.cumsum(probability),
+            "probability": found.probability,
+            "se": found.se,
+            "cumulative": np.cumsum(found.probability),
         }
     )
-    table.attrs.update(method=way.value, draws=draws, seed=seed)
+    seed = settings.seed if found.draws else None
+    table.attrs.update(method=found.method, draws=found.draws, seed=seed)
     return table
 
 
 def best_orders(passage: Passage) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield log-weights and orders of the set, the best first."""
+    """Yield pairs of a log-weight and an order of the set, the best order first."""
     lattice = passage.lattice
     best = np.empty(1 << passage.k)
     call(log_best, best, lattice, passage.stop_rate)

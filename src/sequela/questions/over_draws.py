@@ -19,6 +19,7 @@ from sequela.posteriors.diagnostics import effective_size, r_hat
 from sequela.questions.dependence import ancestors
 from sequela.questions.precision import Estimate
 from sequela.support.errors import InputError
+from sequela.support.naming import argument, option
 from sequela.support.progress import no_progress
 from sequela.support.random import Purpose, stream
 from sequela.support.threads import run_pieces
@@ -43,8 +44,8 @@ __all__ = [
 
 # Number of draws of a posterior that are used if `max_models` is not given.
 _MAX_MODELS = 400
-# Largest number of states that the lattices of all draws together may have, which takes about ten
-# seconds.
+# Largest number of states of the lattices of all draws together; computing this many takes about
+# ten seconds.
 _MAX_STATES = 2.0**25
 
 Answer = TypeVar("Answer")
@@ -112,8 +113,8 @@ def chosen_draws(posterior: Posterior, max_models: int | None) -> list[tuple[int
     most = max(_MAX_MODELS, chains) if max_models is None else max_models
     if most < chains:
         raise InputError(
-            f"max_models is {most}; expected at least {chains}, one model per chain of the "
-            "posterior"
+            f"{argument('max_models')} is {most}; expected at least {chains}, one model per chain "
+            "of the posterior"
         )
     places = np.linspace(0, draws - 1, min(draws, most // chains)).round().astype(np.int64)
     return [(chain, int(draw)) for chain in range(chains) for draw in places]
@@ -128,8 +129,8 @@ def ask_draws(
     """Call ``ask(model, settings)`` for draws of a posterior; each draw has its own seed."""
     if settings.target_se is not None:
         raise InputError(
-            f"target_se={settings.target_se:g} cannot be used for a posterior; use draws=, the "
-            "number of draws per model, or max_models="
+            f"{argument('target_se')} ({settings.target_se:g}) cannot be used for a posterior; use "
+            f"{option('draws')} (the number of draws per model), or {option('max_models')}"
         )
 
     def work(place: tuple[int, int]) -> Answer:

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 __all__ = ["QUANTILES", "item_positions"]
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-# If an item was drawn less often than this, its quantiles are not precise enough.
+# If an item was drawn less often than this, its quantiles are NaN, because they would not be
+# precise enough.
 _FEWEST = 20
-# Number of models of a posterior that are used.
+# Default number of models of a posterior that are used.
 _MAX_MODELS = 100
 
 

@@ -154,14 +154,15 @@ def until_precise(
             if np.isfinite(error):
                 reason = (
                     f"after {draws:,} draws the standard error is {error:.2g}, and about "
-                    f"{needed:.2g} draws would be needed, more than the limit of {max_draws:,}"
+                    f"{needed:.2g} draws would be needed, more than the limit of {max_draws:,}. "
+                    "Use a larger value"
                 )
             else:
-                reason = f"in {draws:,} draws the event was never observed, or too rarely"
-            raise BudgetError(
-                f"{argument('target_se')} {target:g} cannot be reached: {reason}. Use a larger "
-                "value"
-            )
+                reason = (
+                    f"in {draws:,} draws the event was never observed, or too rarely. Leave out "
+                    f"rare items, or give {argument('draws')} instead"
+                )
+            raise BudgetError(f"{argument('target_se')} {target:g} cannot be reached: {reason}")
         draws = int(np.ceil(wanted))
 
 

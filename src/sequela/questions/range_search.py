@@ -75,7 +75,7 @@ class PairRange:
 
 
 class _Spent(Exception):  # noqa: N818 - not an error: it ends nested loops
-    """Ends the search, because no evaluations are left or a signal was received."""
+    """Ends the search, because a limit of its work is reached or a signal was received."""
 
 
 class RangeSearch:
@@ -95,7 +95,7 @@ class RangeSearch:
     max_pairs : int
         Largest number of pairs if `pairs` is None.
     within : float
-        The largest drop, in nats, at which a model counts for the range.
+        The largest distance below the best model, in nats, at which a model counts for the range.
 
     Attributes
     ----------
@@ -123,8 +123,8 @@ class RangeSearch:
         self.current = held.value_of(theta)
         self.moves = 0
         self.found: list[PairRange] = []
-        # Count missing cells as absent. A sample with missing cells may still show that two other
-        # items occur together.
+        # Count missing cells as absent. So a sample with missing cells still shows which of its
+        # known items occur together.
         present = np.nan_to_num(data.to_frame().to_numpy(dtype=np.float64))
         self._together = (present.T @ present) > 0.0
         self._asked = pairs
@@ -178,7 +178,10 @@ class RangeSearch:
     # --- better models ----------------------------------------------------------------------------
 
     def _find_better(self, max_moves: int) -> bool:
-        """Learn a model with each pair reversed; a better model becomes the current one."""
+        """Search for a better model; return whether one was found and is now the current model.
+
+        For each pair, models are learned from starts in which the order of the pair is reversed.
+        """
         best: Visited | None = None
         pairs = self.pairs
         self._rivals = {}
@@ -231,7 +234,10 @@ class RangeSearch:
         return -_RIVAL if self.held.log_odds(self.current.theta, pair) >= 0.0 else _RIVAL
 
     def _rival(self, pair: Pair) -> Visited | None:
-        """Return the model in which a pair is held in the opposite order and all else learned."""
+        """Return a fit that holds a pair in the opposite order and learns all parameters.
+
+        The result is None if the fit could not begin.
+        """
         if pair not in self._rivals:
             target = self._opposite(pair)
             start = self.held.moved(self.current.theta, pair, target)

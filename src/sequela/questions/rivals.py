@@ -71,15 +71,16 @@ class Rivals:
         the model: the difference of the log-likelihoods, in nats. Below about 2, the data cannot
         tell. "evidence_se" is its Monte Carlo error. "penalised" is the same difference with the
         penalty and without refits, over all samples. "optimum" says whether the rival is an optimum
-        of the penalised likelihood. If not, a fit held its order.
+        of the penalised likelihood. If not, it comes from a fit that had to keep this order.
     model : Model
         The model that has these orders: the best model that was found.
     refit : Refit
-        Refit of the model without penalty.
+        Refit of the model without the penalty.
     moves : int
         Number of times that a rival was better than the current model and replaced it.
     optimum : bool
-        Whether the model is an optimum of the penalised likelihood. If False, a fit held an order.
+        Whether the model is an optimum of the penalised likelihood. If False, it comes from a fit
+        that had to keep an order.
     """
 
     table: pd.DataFrame
@@ -271,7 +272,10 @@ def _rival(
     penalty: OffDiagonalL1,
     pair: tuple[int, int],
 ) -> _Rival:
-    """Learn the model with the opposite order: an optimum if possible, else with the order held."""
+    """Learn the model with the opposite order.
+
+    It is an optimum if possible. Otherwise, it comes from a fit that must keep the opposite order.
+    """
     i, j = pair
     try:
         start = reverse_order(current.theta, i, j, Parameters.of(current).stop_rate)
@@ -290,8 +294,8 @@ def _rival(
     end, _ = fits.fit(held, OnSupport(support, penalty.strength))
     bound = _with_theta(current, end.theta)
     rival = _weigh(current, current_refit, bound, fits, pair, optimum=False)
-    # There may still be an optimum with the opposite order. A fit that starts here, closer to it,
-    # finds it.
+    # There may still be an optimum with the opposite order. `end` is closer to it than the first
+    # start, so a fit from `end` can find it.
     free = _with_theta(current, fits.fit(end.theta, penalty)[0].theta)
     if _differ(free, current):
         other = _weigh(current, current_refit, free, fits, pair, optimum=True)
@@ -315,9 +319,9 @@ def _weigh(
 ) -> _Rival:
     """Return a rival with its evidence about the pair, and its score as a model.
 
-    For the evidence, each model is refitted on the interactions of both models. Only the
-    interactions of the pair itself stay those of each model. Otherwise, an interaction between
-    other items that only one of the models has would count as evidence.
+    An interaction between other items that only one of the models has must not count as evidence.
+    Therefore each model is refitted with the interactions of both models. Only between the two
+    items of the pair, each model keeps its own interactions.
     """
     either = (current.theta != 0.0) | (rival.theta != 0.0)
     either[list(pair), list(pair[::-1])] = False

@@ -5,6 +5,9 @@ larger study is simulated from it. The study has new samples, and additional clo
 are independent of all others) in all samples, old and new. Then the order of the pair is inferred
 again, and the answer is counted as right, wrong or open. So the result takes into account how
 uncertain the order and the strength of effects are at present.
+
+If cells are missing, the new samples have the missing cells of existing samples that are drawn at
+random. Known orders of existing samples are kept. New samples have no known orders.
 """
 
 from __future__ import annotations
@@ -38,7 +41,8 @@ __all__ = ["LEAST_EFFECTIVE", "StudyPlan", "plan_study"]
 
 Method = Literal["auto", "reweight", "check"]
 _METHODS = ("auto", "reweight", "check")
-# If there are more items, only a few draws have large weights after a larger study.
+# If there are more items, only a few draws have large weights after a larger study, and the result
+# of "reweight" is not precise.
 _MOST_ITEMS_TO_REWEIGHT = 4
 # Default number of simulated studies per row of the table.
 _STUDIES = {"reweight": 400, "check": 20}
@@ -137,9 +141,10 @@ def plan_study(
     posterior : Posterior
         From `sequela.posterior`.
     data : Dataset, DataFrame, array or list of sets
-        The samples from which the posterior was computed.
+        The samples from which the posterior was computed. Cells may be missing, and orders may be
+        known.
     first, second : str
-        The pair of items; at least one sample must have both.
+        The pair of items; at least one sample must be known to have both.
     samples : list of int or None
         Numbers of new samples; None: 0, the present number of samples, and three times this number.
     clocks : list of int or None
@@ -160,6 +165,14 @@ def plan_study(
     -------
     StudyPlan
 
+    Notes
+    -----
+    If cells of `data` are missing, the plan assumes that the larger study uses the same panels:
+    each new sample has the missing cells of an existing sample that is drawn at random. The new
+    clock items are measured in all samples. Existing samples keep their known orders, and new
+    samples have none. So the plan shows what more samples and clock items tell, in addition to the
+    orders that are known at present.
+
     Examples
     --------
     >>> import sequela
@@ -173,7 +186,9 @@ def plan_study(
     given: dict[str, Any] = dict(options)
     method = given.pop("method", "auto")
     if method not in _METHODS:
-        raise InputError(f"method is {method!r}; expected one of {', '.join(map(repr, _METHODS))}")
+        raise InputError(
+            f"{argument('method')} is {method!r}; expected one of {', '.join(map(repr, _METHODS))}"
+        )
     if method == "auto":
         few = isinstance(posterior, Posterior) and posterior.n_items <= _MOST_ITEMS_TO_REWEIGHT
         method = "reweight" if few else "check"
@@ -245,7 +260,9 @@ def _read_share(name: str, value: Any) -> float:
 
 def _read_penalty(penalty: Any) -> float:
     if not is_number(penalty) or not 0.0 <= penalty < np.inf:
-        raise InputError(f"penalty is {penalty!r}; expected a number of at least 0, such as 0.01")
+        raise InputError(
+            f"{argument('penalty')} is {penalty!r}; expected a number of at least 0, such as 0.01"
+        )
     return float(penalty)
 
 
@@ -260,5 +277,5 @@ def _read_numbers(name: str, numbers: Any, default: list[int]) -> list[int]:
             f"{argument(name)} is {numbers!r}; expected a list, such as [{numbers!r}]"
         ) from None
     if not listed:
-        raise InputError(f"{name} is empty; expected at least one number")
+        raise InputError(f"{argument(name)} is empty; expected at least one number")
     return sorted({positive_integer(name, number, least=0) for number in listed})

@@ -13,7 +13,7 @@ from sequela.posteriors.result import Posterior
 from sequela.questions.arguments import find_items
 from sequela.support.errors import InputError
 from sequela.support.jit import call
-from sequela.support.naming import argument
+from sequela.support.naming import argument, either
 from sequela.support.validation import is_number
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class StudyProblem:
     posterior : Posterior
         The posterior given the present data.
     data : Dataset
-        The present data.
+        The present data. Cells may be missing, and orders may be known.
     items : tuple of two str
         The pair.
     ahead : array of bool, (chains, draws)
@@ -98,14 +98,14 @@ def read_problem(
             f"posterior is of type {type(posterior).__name__}; expected the result of "
             "sequela.posterior, because a single model does not show how uncertain its orders are"
         )
-    data.require_plain("plan_study")
     i, j = (int(place) for place in find_items(posterior.models(1)[0], pair, "the pair"))
     if set(posterior.items) <= set(data.items):
         data = data.select_items(list(posterior.items))
     if fingerprint(data) != posterior.fingerprint:
         raise InputError(
             "data are not the data of the posterior; expected the same samples and items in the "
-            "same order, without observation times"
+            "same order, with the same missing cells and known orders"
+            f"{either('', ' (--orders)')}, and without observation times"
         )
     column = np.nonzero((posterior.pairs == sorted((i, j))).all(axis=1))[0]
     if column.size == 0:
@@ -137,8 +137,14 @@ def read_problem(
 
 
 def _frequency(data: Dataset, pair: tuple[int, int]) -> float:
-    """Return the median frequency of the other items, within limits that suit a clock item."""
-    others = np.delete(np.asarray(data.values, dtype=np.float64).mean(axis=0), pair)
+    """Return the median frequency of the other items, limited to values that suit a clock item.
+
+    Only known cells are counted. The frequency is at least 1 / (number of samples + 1), and at most
+    0.9.
+    """
+    shares = data.with_weights(None).known_shares
+    others = np.delete(shares, pair)
+    others = others[~np.isnan(others)]
     middle = float(np.median(others)) if others.size else _CLOCK_FREQUENCY
     return float(np.clip(middle, 1.0 / (len(data) + 1.0), 0.9))
 

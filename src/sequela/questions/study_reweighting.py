@@ -8,7 +8,8 @@ out, because they are close to k and would make the result too optimistic. If th
 chain, only k itself is left out.
 
 New samples have clock items. Clock items are also added to the existing samples. An existing sample
-then contributes p(clock items | set, theta).
+then contributes p(clock items | set, theta). If cells are missing or orders are known, the set is
+replaced by what is known of the sample (`study_cells`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sequela.posteriors.diagnostics import effective_size
+from sequela.questions.study_cells import study_cells
 from sequela.questions.study_problem import Outcomes, joint_probabilities
 from sequela.support.errors import BudgetError
 from sequela.support.naming import option
@@ -27,6 +29,7 @@ from sequela.support.threads import run_pieces
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from sequela.questions.study_cells import StudyCells
     from sequela.questions.study_problem import StudyProblem
     from sequela.settings import Settings
 
@@ -48,17 +51,22 @@ def reweighted_studies(
     """
     theta = problem.posterior.theta
     n = problem.posterior.n_items
-    _check_work(len(theta) * 2.0**n * (clocks + 1) * max(n, 1), n)
+    cells = study_cells(problem.data)
+    _check_work(len(theta) * _states(cells, n) * (clocks + 1) * max(n, 1), n)
     items = np.arange(n)
-    known = _known_counts(problem)
-    studies = _simulate(problem, known, samples, clocks, settings)
+    known = cells.counts
+    stated = cells.of_stated(problem, clocks)
+    studies = _simulate(problem, cells, stated, samples, clocks, settings)
 
     def work(draw: int) -> NDArray[np.float64]:
-        p = joint_probabilities(problem, theta[draw], items, clocks)
+        p = cells.summed(joint_probabilities(problem, theta[draw], items, clocks))
+        if cells.stated:
+            p = np.concatenate([p, stated[draw]])
         log_p = np.log(np.maximum(p, _SMALLEST))
         log_set = np.log(np.maximum(p.sum(axis=1), _SMALLEST))
         values: NDArray[np.float64] = studies @ log_p.ravel()
-        # The posterior already takes the sets of the existing samples into account.
+        # The posterior already takes the known cells and orders of the existing samples into
+        # account. So divide by their probabilities.
         return values - (known @ log_set if clocks else 0.0)
 
     rows = run_pieces(work, range(len(theta)), settings.threads, "weights of models")
@@ -76,21 +84,22 @@ def _check_work(cells: float, n: int) -> None:
         )
 
 
-def _known_counts(problem: StudyProblem) -> NDArray[np.float64]:
-    """Return how many samples have each set. In the position of a set, bit i stands for item i."""
-    values = np.asarray(problem.data.values, dtype=np.int64)
-    codes = values @ (1 << np.arange(values.shape[1]))
-    return np.bincount(codes, minlength=1 << values.shape[1]).astype(np.float64)
+def _states(cells: StudyCells, n: int) -> float:
+    """Return the number of sets, classes, and states of lattices of classes with known orders."""
+    classes = 0.0 if cells.sums is None else float(cells.first[-1])
+    of_stated = sum(2.0 ** float(known.on_lattice.size) for known in cells.stated)
+    return float(2.0**n + classes + of_stated)
 
 
 def _simulate(
     problem: StudyProblem,
-    known: NDArray[np.float64],
+    cells: StudyCells,
+    stated: NDArray[np.float64],
     samples: list[int],
     clocks: int,
     settings: Settings,
 ) -> Any:
-    """Return how many samples have each set and each number of clock items, one row per study.
+    """Return how many samples each class has, by number of clock items, one row per study.
 
     The result is a sparse matrix. The rows of one true model are adjacent, with an increasing
     number of new samples.
@@ -98,23 +107,27 @@ def _simulate(
     from scipy.sparse import csr_array, vstack
 
     everything = np.arange(problem.posterior.n_items)
+    draws = problem.ahead.shape[1]
 
     def work(study: int) -> Any:
         rng = stream(settings.seed, Purpose.STUDY, study, clocks)
         chain, draw = problem.truths[study]
         theta = problem.posterior.draws.theta[chain, draw]
-        p = joint_probabilities(problem, theta, everything, clocks)
+        p = cells.summed(joint_probabilities(problem, theta, everything, clocks))
+        flat = cells.of_new_samples(p)
+        if cells.stated:
+            p = np.concatenate([p, stated[chain * draws + draw]])
         counts = np.zeros(p.shape)
         if clocks:
-            for code in np.nonzero(known)[0]:
-                share = p[code] / p[code].sum()
-                counts[code] += rng.multinomial(int(known[code]), share)
-        flat = p.ravel() / p.sum()
+            for at in np.nonzero(cells.counts)[0]:
+                share = p[at] / p[at].sum()
+                counts[at] += rng.multinomial(int(cells.counts[at]), share)
         rows = []
         before = 0
         total = counts.ravel()
         for size in samples:
-            total = total + rng.multinomial(size - before, flat)
+            total = total.copy()
+            total[: flat.size] += rng.multinomial(size - before, flat)
             before = size
             rows.append(csr_array(total[None, :]))
         return vstack(rows)

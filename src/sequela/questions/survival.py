@@ -121,7 +121,8 @@ def log_rank(times: ArrayLike, events: ArrayLike, groups: ArrayLike) -> LogRank:
         if n > 1.0:
             spread = d * (n - d) / (n - 1.0)
             covariance += spread * (np.diag(share) - np.outer(share, share))
-    # The entries add up to zero. Therefore leave out the last group, which is redundant.
+    # The entries of `excess` add up to zero. Therefore leave out the last group, which is
+    # redundant.
     statistic = float(excess[:-1] @ np.linalg.pinv(covariance[:-1, :-1]) @ excess[:-1])
     return LogRank(statistic, float(chi2.sf(statistic, labels.size - 1)))
 

@@ -27,7 +27,7 @@ __all__ = [
     "two_item_family_of",
 ]
 
-# If s is outside its interval by less than this share, the cause is rounding.
+# Because of rounding, s may be outside its interval by this share of the upper end.
 _ROUNDING = 1e-12
 
 # A model of two items. Off-diagonal entries of an array may be minus infinity.

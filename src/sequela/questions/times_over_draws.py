@@ -1,4 +1,8 @@
-"""Pseudo-times under the posterior of the model: the times of its draws are mixed."""
+"""Pseudo-times under the posterior of the model.
+
+The distribution of the time of a sample is the mixture of its distributions under the drawn models,
+with equal weights.
+"""
 
 from __future__ import annotations
 
@@ -112,8 +116,8 @@ def mixture_quantiles(
     wanted : array
         Probabilities of the quantiles of the mixtures, between the first and the last node.
     """
-    # With these transformations, the distributions of times are smooth and nearly linear, also in
-    # the tails.
+    # Use the logarithms of times and the log-odds of probabilities. On these scales, a distribution
+    # function is smooth and nearly linear, also at its ends, so it can be interpolated.
     knots, heights = np.log(np.maximum(times, 1e-300)), logit(nodes)
     answer = np.empty((times.shape[1], wanted.size))
     for first in range(0, times.shape[1], _SAMPLES_TOGETHER):

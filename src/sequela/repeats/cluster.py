@@ -47,8 +47,8 @@ def connect(cluster: str | None, workers: int) -> Iterator[Any]:
         ) from None
     with contextlib.ExitStack() as stack:
         if cluster is None:
-            # Port 0 means any free port. The default port is 8787, which another cluster may
-            # already use.
+            # Port 0 means any free port. The default port of the dashboard is 8787, which another
+            # cluster may already use.
             made = distributed.LocalCluster(
                 n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
             )
@@ -92,7 +92,7 @@ def _ignore_interrupts() -> None:
 
 
 def _close(client: Any) -> None:
-    """Close the connection. If it is lost, log nothing here, because our own error reports this."""
+    """Close the connection. If it is lost, hide Dask's messages: our own error reports the loss."""
     log = logging.getLogger("distributed.client")
     level = log.level
     if client.status != "running":

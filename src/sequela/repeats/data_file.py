@@ -1,4 +1,4 @@
-"""Store the samples of a plan in one file in its folder. Each worker process reads it once."""
+"""Store the samples of a plan in a file in the folder of the plan, which each worker reads once."""
 
 from __future__ import annotations
 
@@ -50,8 +50,7 @@ def keep_data(data: Dataset, folder: Path) -> None:
         np.savez_compressed(file, **content)
 
 
-# A worker runs many repeats of one plan. One of its threads reads the samples, and all threads use
-# them.
+# The samples are cached, because a worker runs many repeats of one plan. All its threads use them.
 @lru_cache(maxsize=2)
 def read_data(path: str, digest: str) -> Dataset:
     """Return the samples in a file; raise an error if their checksum is not `digest`."""
@@ -78,7 +77,7 @@ def read_data(path: str, digest: str) -> Dataset:
     except FileNotFoundError:
         raise InputError(
             f"there is no file {path!r} on this machine; the folder of a plan must be on a disk "
-            "that all workers see"
+            "that all workers can read"
         ) from None
     except Exception as error:  # noqa: BLE001 - the errors of a damaged archive vary
         raise InputError(
@@ -87,7 +86,8 @@ def read_data(path: str, digest: str) -> Dataset:
         ) from None
     if fingerprint(data) != digest:
         raise InputError(
-            f"the samples in {path!r} are not those of the plan (their checksum differs); give "
-            "the data with which the plan was started, or choose another folder"
+            f"the file {path!r} does not contain the samples of this plan (the checksums differ): "
+            "it was changed, or it belongs to another plan. Copy the original file again, or "
+            "choose another folder"
         )
     return data

@@ -74,7 +74,7 @@ def fit_table(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.Da
 
 
 def models(folder: str | os.PathLike[str], *, partial: bool = False) -> dict[int, Model]:
-    """Return the models of a plan of `plan_fits`, as a dictionary by the numbers of the repeats.
+    """Return the models of a plan of `plan_fits`: the number of each repeat and its model.
 
     The metadata of a model are the seed and the case of its fit, "objective", "kkt_residual" and
     "converged".
@@ -251,7 +251,7 @@ def _stability(
 
 
 def pair_orders(folder: str | os.PathLike[str], *, partial: bool = False) -> pd.DataFrame:
-    """Return the orders that the fits of a plan recorded: ``plan_fits(..., orders=...)``.
+    """Return the orders that each fit recorded, for a plan of ``plan_fits(..., orders=...)``.
 
     Returns
     -------

@@ -66,7 +66,7 @@ class PlanKeywords(RepeatsKeywords, FitKeywords, total=False):
 
 @dataclass(frozen=True)
 class Repeats:
-    """The kinds of variation in a plan of fits. If there are several kinds, they are combined.
+    """The kinds of variation in a plan of fits. Several kinds give a fit for every combination.
 
     Parameters
     ----------
@@ -139,12 +139,16 @@ class Repeats:
         Parameters
         ----------
         data : Dataset
-            The samples. There must be as many samples as folds, and enough items for the subsets.
+            The samples. There must be at least as many samples as folds, and at least as many items
+            as the largest subset.
         penalties : sequence of float
             The penalties to fit with.
         """
         if self.folds > data.n_samples:
-            raise InputError(f"folds is {self.folds}, more than the {data.n_samples} samples")
+            raise InputError(
+                f"folds is {self.folds}, more than the {data.n_samples} samples; give a smaller "
+                "number"
+            )
         varied: list[list[dict[str, Any]]] = [
             self._subsets(data),
             [{"bootstrap": b} for b in range(self.bootstraps)]
@@ -204,14 +208,14 @@ def plan_fits(
             other fits start at the model without interactions, unless ``independent_start=False``.)
         bootstraps : int
             Number of bootstraps. Each bootstrap is a fit to samples that are drawn from the data
-            with replacement. Their number is the number of samples in the data.
+            with replacement. It has as many samples as the data.
         folds : int
             Number of folds. Each fit leaves one fold out and records the log-likelihood of the
             samples in this fold. Cannot be combined with `bootstraps`.
         penalties : sequence of float or None
             Make fits with each of these penalties. Default: only with `penalty`.
         item_subsets : sequence of int or None
-            Fit to subsets of the items. These are the sizes of the subsets.
+            Make fits to subsets of the items with these sizes.
         random_subsets : int
             Number of random subsets of each size in `item_subsets`. With the default, 0, a subset
             of size N consists of the N most frequent items.
@@ -223,8 +227,9 @@ def plan_fits(
     Returns
     -------
     Plan
-        Its cases have the entry "penalty". If they vary, the cases also have "items" (the number of
-        items), and "subset", "bootstrap", "fold" and "start" (numbers that are counted from 0).
+        Each case has the entry "penalty". For everything else that varies, it also has an entry:
+        "items" (the number of items), or "subset", "bootstrap", "fold" and "start" (numbers that
+        are counted from 0).
 
     Examples
     --------

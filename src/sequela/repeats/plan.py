@@ -30,10 +30,10 @@ class Plan:
     Parameters
     ----------
     task : str
-        The name of a function, "package.module:name", by which every worker imports it. The
-        function is called with keyword arguments: the entries of a case and of `common`, ``seed=``
-        and, if there are data, ``data=``. It returns a dictionary of plain values (numbers,
-        strings, lists of them).
+        The name of a function, in the form "package.module:name". Every worker imports the function
+        and calls it with keyword arguments: the entries of a case and of `common`, ``seed=`` and,
+        if there are data, ``data=``. The function returns a dictionary of plain values (numbers,
+        strings, lists of these).
     cases : sequence of dict
         One dictionary of plain JSON values per repeat.
     seed : int
@@ -105,8 +105,8 @@ class Plan:
 
     @cached_property
     def _digest(self) -> str:
-        # The checksum is stored, because every record contains it, and there may be many cases and
-        # samples.
+        # The checksum is computed only once: every record contains it, and if there are many cases
+        # or samples, the computation takes long.
         parts: list[Any] = [self.task, self.seed, list(self.cases)]
         if self.common or self.data is not None:
             parts += [self.common, None if self.data is None else fingerprint(self.data)]
@@ -114,7 +114,7 @@ class Plan:
 
 
 def _plain(entries: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """Return the entries after a conversion to JSON and back; raise an error if it fails."""
+    """Return the entries as plain JSON values; raise an error if they are something else."""
     try:
         plain: dict[str, Any] = json.loads(json.dumps(dict(entries), allow_nan=False))
     except (TypeError, ValueError) as error:

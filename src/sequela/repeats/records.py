@@ -65,10 +65,11 @@ def open_folder(plan: Plan, folder: str | os.PathLike[str]) -> Path:
         foreign = [path.name for path in place.iterdir() if not _OURS.fullmatch(path.name)]
         if foreign:
             raise InputError(
-                f"the folder {str(folder)!r} contains other files ({foreign[0]!r}) and holds no "
-                "plan of repeats; choose another folder"
+                f"the folder {str(folder)!r} contains other files ({foreign[0]!r}) but no plan of "
+                "repeats; choose another folder"
             )
-        # The plan is written last: if it exists, all other files exist.
+        # The plan is written after the samples: if the plan exists, the file with the samples
+        # exists, too.
         if plan.data is not None:
             keep_data(plan.data, place)
         with replacing(known) as file:

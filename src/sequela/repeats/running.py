@@ -131,7 +131,11 @@ def _share(plan: Plan, share: tuple[int, int] | None) -> range:
 
 @dataclass
 class _Pool:
-    """Where repeats run: threads, processes or a cluster. `parallel` yields a joblib.Parallel."""
+    """Where repeats run: threads, processes or a cluster.
+
+    The method `parallel` yields a joblib.Parallel. On a cluster, it uses only the workers `only`,
+    or all workers if `only` is empty.
+    """
 
     backend: str
     workers: int
@@ -206,8 +210,9 @@ def _try(plan: Plan, place: Path, todo: list[int], work: Work, pool: _Pool) -> N
             return
         only = pool.elsewhere(outcome.failures)
         if outcome.collapse:
-            # A repeat that killed its worker is among the first repeats without a record. Run these
-            # repeats last, so that all other repeats are done before a worker dies again.
+            # joblib hands out at most two repeats per worker in advance. So a repeat that killed
+            # its worker is among the first repeats without a record. Run these repeats last, so
+            # that all other repeats are done before a worker dies again.
             suspects = 2 * pool.workers
             todo = todo[suspects:] + todo[:suspects]
     raise _error(plan, place, sorted(todo), outcome)
@@ -220,8 +225,8 @@ def _left(plan: Plan, place: Path, todo: list[int]) -> list[int]:
 
 def _error(plan: Plan, place: Path, left: list[int], outcome: _Outcome) -> RepeatsError:
     again = (
-        f"The other {len(plan) - len(missing(plan, place))} are recorded in {str(place)!r}; run "
-        "the plan again to do the missing repeats"
+        f"The other {len(plan) - len(missing(plan, place))} repeats are recorded in "
+        f"{str(place)!r}; run the plan again to do the missing repeats"
     )
     if outcome.collapse:
         return RepeatsError(
@@ -280,7 +285,7 @@ def _attempt(
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             raise RepeatsError(
                 f"the connection to the Dask scheduler is lost ({reason}); {left} of {len(plan)} "
-                f"repeats are not done. The others are recorded in {str(place)!r}: run again to "
+                f"repeats are not done. All others are recorded in {str(place)!r}: run again to "
                 "continue, on this cluster or another"
             ) from None
     return outcome

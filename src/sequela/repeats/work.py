@@ -31,7 +31,9 @@ __all__ = ["Done", "Work", "do", "end_with", "make_ready", "where"]
 
 @dataclass(frozen=True)
 class Work:
-    """The part of a plan that all repeats share. It is small, because it is sent with every repeat.
+    """The part of a plan that all repeats share, without the samples, which would be slow to send.
+
+    This object is sent to a worker with every repeat.
 
     `data` is the path and the checksum of the samples. `parent` is the id of the parent process.
     """
@@ -67,7 +69,10 @@ class Done(NamedTuple):
 
 
 def do(work: Work, index: int, case: Mapping[str, Any], seed: int) -> Done:
-    """Run one repeat. Return an error as text, because some errors cannot be pickled."""
+    """Run one repeat and return how it ended.
+
+    An error is returned as text, because some errors cannot be pickled.
+    """
     if os.getpid() != work.parent:
         _leave_interrupts_to_the_parent()
     start = time.perf_counter()
@@ -91,12 +96,12 @@ _BETWEEN_LOOKS = 1.0  # seconds
 def end_with(parent: int) -> None:
     """End this process when its parent process ends, because nobody would use further results.
 
-    This is for processes on this machine. In a cluster, Dask ends the workers.
+    Only worker processes on this machine call this function. In a cluster, Dask ends the workers.
     """
 
     def watch() -> None:
-        # When the parent ends, the operating system gives this process another parent. This may
-        # happen even before this thread starts.
+        # When the parent ends, the operating system gives this process another parent. The parent
+        # may end even before this thread starts.
         while os.getppid() == parent:
             time.sleep(_BETWEEN_LOOKS)
         os._exit(1)

@@ -191,7 +191,8 @@ def use_posterior() -> None:
         plan_study(draws, sets, "0", "1", samples=[0], clocks=[2], studies=2, random_state=1)
 
 
-# The part that takes longest comes first. The last parts use kernels that other parts compile, too.
+# The part that takes longest comes first, so that all processes end at about the same time. The
+# last parts also use kernels of earlier parts, which are then often compiled already.
 PARTS: tuple[Callable[[], None], ...] = (
     use_posterior,
     use_exact_sets,

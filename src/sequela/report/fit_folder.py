@@ -72,7 +72,8 @@ def write_fit(
     Returns
     -------
     tuple of str
-        Notices about answers that were sampled to stay within `table_seconds`.
+        Notices about answers that were sampled to stay within `table_seconds`, and about tables
+        that were not written.
 
     Examples
     --------

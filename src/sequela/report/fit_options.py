@@ -66,7 +66,7 @@ class FitRunOptions:
     max_iter : int
         Maximum number of iterations per start.
     tol : float
-        A start has converged when its KKT residual is below this number.
+        A start has converged when its KKT residual is at most this number.
     seed : int or None
         Seed of all random numbers. None uses the seed of the checkpoint, if there is one, or a new
         seed. The report and ``run.json`` contain the seed that was used.
@@ -203,7 +203,8 @@ class Execution:
     threads : int or None
         None uses all cores that this process may use.
     checkpoint : path or None
-        The file to which the fit is saved while it runs. If it exists, the fit continues from it.
+        The file to which the fit is saved while it runs. If the file exists, the fit continues from
+        it.
     progress : bool, "lines" or None
         As in `SetChain`: True shows a bar, "lines" writes plain lines, and None shows a bar only in
         a terminal or a notebook.

@@ -371,9 +371,9 @@ def was_interrupted(learner: Learner) -> bool:
 def _is_resumed(
     folder: str | os.PathLike[str], table: Path, options: FitRunOptions, execution: Execution
 ) -> bool:
-    """Tell whether this run wrote a folder before it was stopped, and now continues.
+    """Tell whether the folder is from a stopped run of the same fit, which now continues.
 
-    A stopped run may have written its folder already. It continues from its checkpoint.
+    Such a run continues from its checkpoint, so it may replace the folder.
     """
     checkpoint = execution.checkpoint
     if checkpoint is None or not is_file(checkpoint) or not is_file(table):
@@ -439,7 +439,11 @@ def _check_orders(
 def _choose_observation(
     data: Dataset, options: FitRunOptions, execution: Execution
 ) -> tuple[ObservationComparison | None, FitRunOptions]:
-    """Choose the observation by the data if the options name only its kind; return new options."""
+    """Choose the observation times by the data, if the options do not determine their shape.
+
+    Return the comparison on which the choice is based (None if nothing was chosen), and the options
+    with the chosen observation.
+    """
     if options.observation not in FAMILIES or options.observation == "exponential":
         return None, options
     if execution.announce is not None:
@@ -476,7 +480,8 @@ def _learn(
             "checkpoint": execution.checkpoint,
             "progress": execution.progress,
         }
-        # The class SetChain would import scikit-learn, which takes longer than a small fit.
+        # Use `Learner`, because `SetChain` imports scikit-learn, which takes longer than a small
+        # fit.
         learner = _cross_validated(shared) if options.cv else Learner(options.penalty, **shared)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -29,7 +29,8 @@ _ORDERED_ITEMS = 20
 # quantiles of times take long to compute if all items of a model interact.
 _TIME_MODELS = 12
 _QUANTILES = (0.05, 0.95)
-# With more present and missing items, the exact times of partly known samples would take too long.
+# If a partly known sample has more present and missing items than this, no times are computed,
+# because exact times of such samples would take too long.
 _LARGEST_PARTLY_KNOWN = 10
 
 

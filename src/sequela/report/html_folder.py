@@ -199,7 +199,7 @@ def read_run_data(run: Run, place: Path) -> Dataset | None:
     path = path if path.is_absolute() else place / path
     gone = [file for file in (str(path), *run.other_files()) if not is_file(Path(file))]
     if gone:
-        _log.warning("there is no file %r; the report is made without the samples", gone[0])
+        _log.warning("there is no file %r; the samples of the run are not used", gone[0])
         return None
     run.check_data(path)
     run.check_other_files()

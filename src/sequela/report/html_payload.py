@@ -24,7 +24,7 @@ from sequela.report.html_posterior import (
 )
 from sequela.report.html_verdicts import NUMBERS, Verdicts, baseline_firsts
 from sequela.report.repeat_command import repeat_command
-from sequela.samples import as_samples, complete_samples
+from sequela.samples import as_samples
 from sequela.support.schema import Place, read_fields
 
 if TYPE_CHECKING:
@@ -44,16 +44,16 @@ __all__ = ["FORMAT", "VERSION", "ReportContent", "build_payload"]
 FORMAT = "sequela report"
 VERSION = 1
 
-_ORDER_DRAWS = 100_000  # simulated histories for the order matrix
-_DRAWS = 40_000  # simulated histories for positions and for the goodness of fit
+_ORDER_DRAWS = 100_000  # simulated sequences for the order matrix
+_DRAWS = 40_000  # simulated sequences for positions and for the goodness of fit
 _LARGEST_SET = 14  # for larger sets, the most likely order is not computed
-_LARGEST_DENSE = 12  # the same limit for the draws of a posterior, in which all items interact
+_LARGEST_DENSE = 12  # the same limit for a posterior, in whose draws all items interact
 # For the goodness of fit of a posterior, one data set is simulated from each of this many draws, or
 # from one draw per chain if there are more chains.
 _DATA_SETS = 100
 _MOST_ORDERED = 500  # the order matrix contains at most this many items
 _MOST_PAIRS = 400  # the goodness of fit lists at most this many pairs, with the worst fit first
-_MOST_PAIRED = 1500  # if there are more items, a table of all pairs would be too large
+_MOST_PAIRED = 1500  # with more items, goodness of fit is left out: all pairs need too much memory
 _MOST_NAMES = 500
 _DIGITS = {"evidence": 3, "samples": 0, "effective": 0, "r_hat": 3}
 
@@ -130,9 +130,8 @@ def build_payload(
         shares = data.frequencies.loc[list(model.items)]
         frequency = np.asarray(shares, dtype=np.float64)
     goodness = None
-    complete = None if data is None else complete_samples(data)
-    if complete is not None and model.n_items <= _MOST_PAIRED:
-        goodness = {**_goodness(content, complete, how), "check": _fit_check(content.run)}
+    if data is not None and model.n_items <= _MOST_PAIRED:
+        goodness = {**_goodness(content, data, how), "check": _fit_check(content.run)}
     orders = _orders(content, frequency, how)
     positions = _positions(content, how)
     samples = None
@@ -401,7 +400,8 @@ def _made(run: Run | None) -> dict[str, Any]:
         options = dict(run.options)
         if "random_state" in options:
             options["seed"] = options.pop("random_state")
-        # Show the names of files without their folders, which may be private: a report is shared.
+        # Show the names of files without their folders, because the names of folders may be
+        # private, and a report is often given to others.
         others = run.other_files()
         options = {
             name: Path(value).name if isinstance(value, str) and value in others else value

@@ -202,7 +202,7 @@ def _same_columns(before: Run, options: PosteriorRunOptions) -> PosteriorRunOpti
 
 
 def _is_finished(run: Run | None, folder: Path) -> bool:
-    """Return whether a run is complete, with all files written."""
+    """Return whether a run is complete, with all files written; True if it has no record."""
     if run is None:
         return True
     ended = bool(run.result) and not run.result.get("interrupted", False)
@@ -318,8 +318,8 @@ def _more_draws(plan: dict[str, Any], drawn: int, settings: dict[str, Any]) -> t
     for name in ("draws", "most_draws"):
         if settings.get(name) is not None:
             return name, settings[name]
-    # If a command was killed after its last draw and is run again, do not draw more than it asked
-    # for.
+    # The options do not ask for more draws. This happens, for example, if a command was killed
+    # after its last draw and is run again.
     _log.warning(
         "the run already has all its %d draws per chain; to draw more, use %s or %s",
         drawn, argument("draws"), argument("most_draws"),

@@ -15,8 +15,9 @@ __all__ = ["repeat_command"]
 def repeat_command(run: Run) -> str:
     """Return the command that repeats a run.
 
-    Run the command in the folder of ``run.json``. The command of a posterior must be run in the
-    folder of the data and of the table of known orders.
+    The command contains names of files without their folders. For a fit, the user must run it in
+    the folder of ``run.json``. For a posterior, the user must run it in the folder that has the
+    data and the table of known orders.
 
     Examples
     --------

@@ -1,4 +1,7 @@
-"""The record of a run: options, seed, versions and checksums. A run is repeated from its record."""
+"""The record of a run (``run.json``), from which the run can be repeated.
+
+It contains options, seed, versions and checksums.
+"""
 
 from __future__ import annotations
 

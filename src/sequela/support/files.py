@@ -19,8 +19,8 @@ __all__ = ["replacing"]
 def _mode(target: Path) -> int:
     """Return the permissions of the old file or, if there is no old file, the default permissions.
 
-    A new temporary file can be read only by its owner. But in a shared folder, other users must be
-    able to read the file, too.
+    A new temporary file can be read only by its owner. But when it becomes the file `target`, other
+    users of a shared folder must be able to read it.
     """
     try:
         return target.stat().st_mode & 0o777
@@ -33,13 +33,13 @@ def _mode(target: Path) -> int:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a temporary file next to `path`, which replaces `path` if the block succeeds.
+    """Yield a new temporary file, open for writing; it replaces `path` if the block succeeds.
 
-    The content is written to disk (fsync) before the temporary file gets its final name. Therefore,
-    even after a crash, `path` is either the complete old file or the complete new file. If the
-    block fails, the temporary file is removed and `path` is unchanged. Before a process writes its
-    first file to a folder, it removes the temporary files that killed processes left there
-    (`owners.sweep`).
+    The temporary file is in the same folder as `path`. Its content is written to disk (fsync)
+    before it is renamed to `path`. Therefore, even after a crash, `path` is either the complete old
+    file or the complete new file. If the block fails, the temporary file is removed and `path` is
+    unchanged. Before a process writes its first file to a folder, it removes the temporary files
+    that killed processes left there (`owners.sweep`).
     """
     target = Path(path)
     sweep(target.parent)
@@ -57,7 +57,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         Path(name).unlink(missing_ok=True)
         raise
     # To make sure that the new name survives a crash, the folder must be written to disk, too. Some
-    # systems cannot do this, and raise an OSError.
+    # operating systems cannot write a folder to disk, and raise an OSError.
     with contextlib.suppress(OSError):
         folder = os.open(target.parent, os.O_RDONLY)
         try:

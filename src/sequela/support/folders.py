@@ -35,7 +35,8 @@ _OWNER = ".owner"
 def check_folder(path: str | os.PathLike[str], *, force: bool) -> Path:
     """Return the path of an output folder; raise an error if the folder cannot be made.
 
-    Callers check the folder before they compute results, so that no result is lost.
+    Callers check the folder before they compute results. Otherwise, results could be lost because
+    they cannot be written. `force` says whether an existing output folder may be replaced.
     """
     target = Path(path)
     if target.exists() or target.is_symlink():
@@ -48,8 +49,8 @@ def check_folder(path: str | os.PathLike[str], *, force: bool) -> Path:
             )
         if force and any(target.iterdir()) and not (target / "run.json").exists():
             raise InputError(
-                f"the folder {str(path)!r} holds no run.json, so sequela did not make it and does "
-                "not replace it; choose another folder"
+                f"the folder {str(path)!r} contains no run.json, so it was not made by sequela. "
+                "Only folders that sequela made are replaced; choose another folder"
             )
     parent = target.absolute().parent
     if not parent.is_dir():
@@ -59,7 +60,8 @@ def check_folder(path: str | os.PathLike[str], *, force: bool) -> Path:
         )
     if not os.access(parent, os.W_OK):
         raise InputError(
-            f"you may not write to the folder {str(parent)!r}; choose another output folder"
+            f"you have no permission to write to the folder {str(parent)!r}; choose another output "
+            "folder"
         )
     return target
 
@@ -110,7 +112,7 @@ def new_folder(
 
 
 def _open_to_others(made: Path) -> None:
-    """Set the default permissions, because at first only the owner can open the folder."""
+    """Set the default permissions, because only the owner can open a new temporary folder."""
     usual = os.umask(0)
     os.umask(usual)
     made.chmod(0o777 & ~usual)

@@ -29,7 +29,7 @@ def is_series(value: object) -> TypeIs[pd.Series[Any]]:
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a single value is None, NaN, NaT or NA of pandas.
+    """Tell whether a single value is missing: None, NaN, or NaT or NA of pandas.
 
     Examples
     --------

@@ -4,16 +4,17 @@ Functions that Python calls have the decorator `kernel`. Functions that only ker
 decorator `helper` or `inlined`. No other decorator of Numba is used, so that all options are in
 this module. These are the options and the reasons for them:
 
-- ``nogil``: our own threads run kernels at the same time. We never use ``parallel=True``. If two
-threads call such a kernel, the process aborts with the threading layer workqueue. With OpenMP, it
-crashes after a fork.
+- ``nogil``: our own threads run kernels at the same time. We never use ``parallel=True``, because
+two threading layers of Numba can end the process: workqueue aborts if two threads call such a
+kernel, and OpenMP crashes after a fork.
 - ``cache``: a kernel is compiled once per machine, not once per process.
 - ``fastmath`` without ``nnan`` and ``ninf``: the compiler may join a product and a sum to one
 operation. But NaN and infinity keep their meaning, because range checks rely on them.
 - ``fastmath`` without ``reassoc``: if Numba may change the sequence of the terms of a sum, it
-compiles the loop twice, with and without vector instructions. The addresses of the arrays then
-decide which version runs. So the last bit of the sum could depend on the threads. Therefore long
-sums are written as several partial sums (`gemm.lane_sum`), which one vector instruction can update.
+compiles the loop twice, with and without vector instructions. The addresses of the arrays, which
+differ between threads, then decide which version runs, and the last bit of the sum could depend on
+the thread. Therefore long sums are written as several partial sums (`gemm.lane_sum`). One vector
+instruction can update all of them.
 - ``error_model="numpy"``: a division by zero gives infinity, not an exception inside a kernel.
 """
 
@@ -60,7 +61,7 @@ _compiling = threading.Lock()
 # If compilation takes longer than this many seconds, a message says so.
 _NOTICE_AFTER = 1.0
 # Seconds between the first two messages about compilation, and the longest time between two
-# messages. After each message, the time doubles.
+# messages. After each message, the time to the next one doubles, up to the longest time.
 _FIRST_GAP, _LONGEST_GAP = 10.0, 60.0
 
 
@@ -96,8 +97,8 @@ def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` with the options of this module when it is first called.
 
     The cache is next to the source file. If that folder cannot be written to (containers, shared
-    installations), the decorator of Numba raises an error. The cache is then in a private temporary
-    folder. If there is no such folder, nothing is cached.
+    installations), Numba raises an error, and this function uses a private temporary folder for the
+    cache. If there is no safe temporary folder, every process compiles the kernel again.
     """
     try:
         return numba.njit(cache=True, **_OPTIONS)(function)
@@ -174,7 +175,7 @@ def call(function: Any, *args: Any) -> Any:
 
     Nothing is logged if the kernel is read from the disk cache.
     """
-    if not function.overloads:  # the attribute `signatures` would make a list at every call
+    if not function.overloads:  # faster than `signatures`, which makes a new list at every call
         with _compiling:
             _compile(function, args)
     return function(*args)

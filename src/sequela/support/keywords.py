@@ -60,7 +60,9 @@ def check_keywords(
 
 
 def build_options(kind: type[Options], given: Mapping[str, Any], **more: Any) -> Options:
-    """Return an instance of the dataclass `kind`, from the keyword arguments that are its fields.
+    """Return an instance of the dataclass `kind`, with the values of its fields in `given`.
+
+    Names in `given` that are no fields of `kind` are ignored. `more` are values of further fields.
 
     Examples
     --------

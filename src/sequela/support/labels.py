@@ -1,8 +1,8 @@
 """Normalise, check and escape labels and other text from users and files.
 
-The same rules apply to labels from tables, models, plans and Python. All text that is printed to a
-terminal passes through `visible`. So it cannot move the cursor, change the title of the window or
-reverse the direction of writing.
+The same rules apply to labels from tables, model files, plans and Python code. All text that is
+printed to a terminal passes through `visible`. So text from a file cannot move the cursor, change
+the title of the window or reverse the direction of writing.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["compose", "compose_all", "find_disguised", "find_unfit", "visible"]
 
 _JOINERS = "\u200c\u200d"  # part of emoji, and of words in Persian and in languages of India
-# Signs before a number in Arabic and Syriac. They are visible, although Unicode calls their
-# category "format".
+# Signs that are written before numbers in Arabic and Syriac. They are visible, although Unicode
+# calls their category "format".
 _DRAWN = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2"
 _HIDDEN_KINDS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # The flags of England, Scotland and Wales. Each is written as a black flag, invisible letters and
@@ -28,7 +28,7 @@ _SELECTORS = {*map(chr, range(0xFE00, 0xFE10)), *_JOINERS}
 
 
 def compose(text: str) -> str:
-    r"""Return the composed form (NFC) of a text, in which an e and its accent are one character.
+    r"""Return the composed form (NFC) of a text: a letter and its accent become one character.
 
     Examples
     --------
@@ -123,8 +123,8 @@ def _reason(label: str) -> str | None:
     rest = _TAGGED_FLAG.sub("\U0001f3f4", label)
     for k, x in enumerate(rest):
         if x in _JOINERS:
-            # Next to an ASCII character, a joiner is invisible and has no effect. It could only
-            # make two different labels look the same.
+            # Next to an ASCII character, a joiner is invisible and has no effect. So two labels
+            # that differ in such a joiner look the same.
             around = (rest[k - 1 : k], rest[k + 1 : k + 2])
             if not all(around) or any(y.isascii() for y in around):
                 return f"contains {x!a}, an invisible character"
@@ -139,7 +139,8 @@ def _reason(label: str) -> str | None:
 def find_disguised(labels: Sequence[str]) -> tuple[int, int] | None:
     r"""Return the positions of two labels that differ but look the same; None if there are none.
 
-    They differ in how accents are composed, in the kind of a space, or in invisible characters.
+    Such labels differ in how accents are composed, in the kind of space, or in invisible
+    characters.
 
     Examples
     --------

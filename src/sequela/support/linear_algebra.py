@@ -19,13 +19,14 @@ _limit: Any = None
 
 
 def _libraries() -> tuple[Any, Any]:
-    """Return a controller of OpenMP and one of BLAS. Each library has its own limit of threads."""
-    return _found_libraries("scipy.linalg" in sys.modules)  # SciPy has its own BLAS library
+    """Return two controllers of threadpoolctl, which limit the threads of OpenMP and of BLAS."""
+    # SciPy loads its own BLAS library. So after its import, the libraries are searched again.
+    return _found_libraries("scipy.linalg" in sys.modules)
 
 
 @lru_cache(maxsize=2)
 def _found_libraries(with_scipy: bool) -> tuple[Any, Any]:  # noqa: ARG001 - the key of the cache
-    """Return the two controllers. They are cached, because the search takes as long as a fit."""
+    """Return the two controllers, from a cache, because their search takes as long as a fit."""
     import threadpoolctl  # type: ignore[import-untyped]
 
     found = threadpoolctl.ThreadpoolController()
@@ -77,6 +78,7 @@ def one_thread() -> Iterator[None]:
 
     Workers that share the cores of a machine use this block.
     """
-    # For OpenMP, the limit is set here, because it applies only to the thread that sets it.
+    # A limit of OpenMP applies only to the thread that sets it, so it is set for each block. The
+    # limit of BLAS applies to all threads, so `blas_on_one_thread` sets it only once.
     with _libraries()[0].limit(limits=1), blas_on_one_thread():
         yield

@@ -29,7 +29,7 @@ _commands: list[OptionNames] = []
 
 @contextlib.contextmanager
 def names_of_command(names: OptionNames) -> Iterator[None]:
-    """Inside this block, let messages name arguments by the options of a command."""
+    """Inside this block, messages name the options of a command instead of Python arguments."""
     _commands.append(names)
     try:
         yield

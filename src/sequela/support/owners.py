@@ -54,7 +54,10 @@ def is_gone(mark: str) -> bool:
 
 
 def sweep(folder: str | os.PathLike[str]) -> None:
-    """Remove what ended processes left in a folder; each process does this once per folder."""
+    """Remove temporary files and folders that ended processes left in a folder.
+
+    Each process does this once per folder.
+    """
     place = str(Path(folder).absolute())
     if (os.getpid(), place) in _swept:
         return
@@ -83,8 +86,9 @@ def _remove_file(path: Path) -> None:
 def _remove_folder(path: Path) -> None:
     """Remove a temporary folder.
 
-    The folder may contain an old output folder that no new folder has replaced. If so, first put
-    the old output folder back in its place.
+    Before `folders.new_folder` replaces an old output folder, it moves the old folder into a
+    temporary folder. If the process was killed before the new folder was in its place, the old
+    folder is moved back.
     """
     inside = list(path.iterdir())
     if len(inside) == 1 and path.name.startswith(f".{inside[0].name}.old."):
@@ -107,7 +111,7 @@ def _is_running(pid: int) -> bool:
         return False
     except (PermissionError, OverflowError):
         return True
-    return _status(pid)[:1] != ["Z"]
+    return _status(pid)[:1] != ["Z"]  # Z: a zombie, which is a process that has ended
 
 
 def _start(pid: int) -> str:
@@ -117,6 +121,7 @@ def _start(pid: int) -> str:
 
 
 def _status(pid: int) -> list[str]:
+    """Return what Linux says about a process: its state, then numbers; empty if unknown."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

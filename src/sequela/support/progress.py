@@ -48,7 +48,7 @@ def lines_in_log(*, show: bool = True) -> Iterator[None]:
 
 @contextlib.contextmanager
 def no_progress() -> Iterator[None]:
-    """Show no progress inside this block; the caller counts the block as one piece of work."""
+    """Show no progress inside this block, because the caller shows the progress of many blocks."""
     token = _hidden.set(True)
     try:
         yield
@@ -81,7 +81,8 @@ def _has_widgets() -> bool:
 def show_bar(*columns: Any) -> Any:
     """Show a progress bar of the package rich on standard error, and return the bar.
 
-    `hide_bar` removes it. Until then `say_line` prints above it.
+    `columns` are the parts of the bar, as in `rich.progress.Progress`. Until `hide_bar` removes the
+    bar, `say_line` prints lines above it.
     """
     from rich.console import Console
     from rich.progress import Progress
@@ -149,8 +150,8 @@ class Ticker:
 class WorkProgress:
     """Counts the pieces of work that are done, and shows a bar after two seconds.
 
-    If `shows_lines` returns True, it shows no bar. It then writes a line after two seconds, and
-    every ten seconds after that. The bar or the line also appears while the first piece is running.
+    If `shows_lines` returns True, a line is written instead of the bar: after two seconds, and then
+    every ten seconds. The bar or the line also appears while the first piece is running.
 
     Parameters
     ----------

@@ -1,9 +1,10 @@
 """Derive as many independent random streams as needed from one seed.
 
 The function that a user calls converts its `random_state` to one integer, and records this integer
-with the result. Every piece of work (a chunk of draws, a chain of a sample) gets its own stream.
-The stream is derived from the integer, the purpose of the stream and the index of the piece. So the
-result does not depend on which thread runs which piece, and piece 17 of 96 can be run again alone.
+with the result. Every piece of work (such as a chunk of draws, or a Markov chain) gets its own
+stream. The stream is derived from the integer, the purpose of the stream and the index of the
+piece. So the result does not depend on which thread runs which piece, and each piece can be run
+again alone.
 """
 
 from __future__ import annotations
@@ -75,13 +76,13 @@ class Purpose(IntEnum):
     FITTED_ORDERS = 1  # orders of large sets while a model is fitted
     RANDOM_START = 2  # interactions at a random start
     FOLDS = 3  # assignment of samples to the folds of a cross-validation
-    ADAGRAD_SEED = 4  # the seed for the sampler that AdaGrad uses
+    ADAGRAD_SEED = 4  # the seed of a fit with the optimiser AdaGrad
     SAMPLED_LIKELIHOOD = 5  # orders of large sets for a log-likelihood and its gradient
     SAMPLED_POSTERIOR = 6  # orders of large sets for posteriors of times and orders
     POSTERIOR_CHAIN = 7  # a Markov chain over theta
     POSTERIOR_SWAP = 8  # exchanges between replicas of a chain over theta
     EXPERIMENT = 10  # draws of an experiment of the paper
-    QUESTION_TO_DRAW = 11  # the seed of a question that one draw of a posterior answers
+    QUESTION_TO_DRAW = 11  # the seed for the answer that one model of a posterior gives
     COMPLETIONS = 12  # missing cells of samples
     STUDY = 13  # a simulated data set of a planned study
     FIT_CHECK = 14  # simulated data sets that are compared with the data of a fit
@@ -104,8 +105,8 @@ def stream(seed: int, purpose: Purpose, *index: int) -> np.random.Generator:
 def simulation_stream(seed: int, chunk: int) -> np.random.Generator:
     """Return the generator of one chunk of simulated draws.
 
-    The key of the stream is only the number of the chunk. No other stream has a key of one number.
-    Version 0.1 used the same keys, so the same seed gives the same draws as in version 0.1.
+    The key of the stream is a single number, the number of the chunk. All other streams have longer
+    keys. Version 0.1 used the same keys, so the same seed gives the same draws as in version 0.1.
     """
     return _generator(seed, (chunk,))
 

@@ -74,7 +74,7 @@ class Place:
     field: str = ""
 
     def at(self, name: str | int) -> Place:
-        """Return the place of a field of this object, or of an entry of this list."""
+        """Return the place of a field of this object (a name) or of an entry of this list."""
         inner = f"[{name}]" if isinstance(name, int) else f".{name}" if self.field else name
         return Place(self.file, self.remedy, f"{self.field}{inner}")
 
@@ -174,7 +174,9 @@ expected a number. Delete it
     if getattr(kind, "closed", False):
         surplus = sorted(map(str, value.keys() - read.keys()))
         if surplus:
-            raise place.at(surplus[0]).error("is unknown", "only fields of this version")
+            raise place.at(surplus[0]).error(
+                "is unknown", "only fields that this version of sequela knows"
+            )
     return kind(**read)
 
 
@@ -216,8 +218,8 @@ def _read_annotated(hint: Any, value: Any, place: Place) -> Any:
 def _read_union(hint: Any, value: Any, place: Place) -> Any:
     """Return the value as the first type of the union that it fits.
 
-    If the union consists of one type and null, the error message for a wrong value is about this
-    type.
+    If the union consists of one type and null, the error message for a wrong value says what this
+    type expects.
     """
     members = [one for one in get_args(hint) if one is not type(None)]
     if value is None and len(members) < len(get_args(hint)):
@@ -256,7 +258,7 @@ def _read_plain(hint: Any, value: Any, place: Place) -> Any:
     if not isinstance(value, hint):
         raise place.wrong(value, _words(hint))
     if hint is str and not _is_encodable(value):
-        raise place.wrong(value, "text without lone surrogates")
+        raise place.wrong(value, "text that can be written in UTF-8 (without lone surrogates)")
     return value
 
 

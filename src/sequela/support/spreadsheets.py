@@ -1,4 +1,4 @@
-"""Write labels so that spreadsheet programs show them as text and do not run them."""
+"""Write labels so that spreadsheet programs show them as text and do not run them as formulas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LIVE = r"(?:\s*[=+\-@＝＋－＠]|[\t\r\n])"
 
 
 def guarded(text: str) -> str:
-    """Return the text with an apostrophe in front if a spreadsheet would run it.
+    """Return the text; add an apostrophe in front if a spreadsheet would run it as a formula.
 
     A text that already begins like a guarded text gets one more apostrophe, so that `unguarded` can
     restore it.

@@ -93,9 +93,9 @@ def at_most(threads: int) -> Iterator[None]:
 def run_all(
     pieces: Sequence[Callable[[], Result]], n_threads: int, description: str = ""
 ) -> list[Result]:
-    """Call every piece and return the results in the order of the pieces.
+    """Call the functions `pieces` on several threads, and return their results in the same order.
 
-    If `description` is not empty, a bar shows the progress of work that takes long.
+    If `description` is not empty and the work takes long, a progress bar with this text is shown.
 
     The results do not depend on the number of threads, because the pieces and their order do not
     depend on it. After an interrupt, pieces that are running are finished and all other pieces are
@@ -111,8 +111,8 @@ def run_all(
         with ThreadPoolExecutor(min(n_threads, len(pieces))) as pool:
             futures = [pool.submit(piece) for piece in pieces]
             try:
-                # The bar advances when any piece is done. The results keep the sequence of the
-                # pieces.
+                # The bar advances when any piece is done. The results are in the sequence of the
+                # pieces, whichever is done first.
                 for future in as_completed(futures):
                     if future.exception() is not None:
                         break

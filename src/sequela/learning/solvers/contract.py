@@ -119,7 +119,7 @@ class Objective(Smooth, Protocol):
         ...
 
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
-        """Return whether evaluations on a support would be fast."""
+        """Return whether evaluations with theta zero outside `support` would be fast."""
         ...
 
     def is_slower_than_orders(self, support: NDArray[np.bool_]) -> bool:
@@ -157,14 +157,14 @@ State = TypeVar("State")
 
 
 class Solver(Protocol[State]):
-    """A descent method. `step` returns the next state, or None if it finds no improvement."""
+    """A descent method for an objective. `solvers.loop` runs it."""
 
     def residual(self, state: State) -> float:
         """Return the KKT residual at a state."""
         ...
 
     def step(self, objective: Smooth, state: State) -> tuple[State | None, int]:
-        """Return the next state and the number of evaluations that it took."""
+        """Return the next state (None if no better one was found) and the number of evaluations."""
         ...
 
 

@@ -34,7 +34,7 @@ __all__ = ["FIRST_KEPT", "SIGMAS", "begin", "descend_by_gradients", "solve"]
 FIRST_KEPT = 4
 _MOST_ROUNDS = 60
 # New orders are drawn if the effective number of orders, divided by their actual number, is below
-# this value. A few orders then dominate the weights.
+# this value. The reason is that a few orders with large weights then determine the result.
 _LEAST_EFFECTIVE = 0.5
 # After each complete gradient at least this many zero entries become free, even if this makes
 # evaluations slow.
@@ -45,7 +45,8 @@ _INNER_SHARE = 0.1
 # The KKT residual of the free entries need not be smaller than this share of the tolerance of the
 # fit.
 _TIGHTEST = 0.5
-# The Monte Carlo floor in standard errors. It is about the largest of the errors of many entries.
+# The Monte Carlo floor, in standard errors of an entry. The largest of the errors of many entries
+# is about this large.
 SIGMAS = 4.0
 
 
@@ -61,13 +62,14 @@ def begin(
     objective.prepare(free)
     objective.draw(theta, FIRST_KEPT)
     state = solver.init(objective, theta)
-    # Without this error, the first round would fit theta to the first orders with too much
-    # precision.
+    # The steps on the same orders end at a tenth of this error (`solve`). Otherwise, the first
+    # round would fit theta to the first orders more precisely than these orders determine it.
     error = objective.gradient_error(theta) if objective.is_sampled else np.zeros(1)
     if objective.is_partial:
         state = replace(state, free=free)
         if solver.may_widen(state):
-            # With this tolerance, the first complete gradient is computed immediately.
+            # An infinite tolerance is always reached, so the first complete gradient is computed
+            # immediately.
             state = replace(state, inner_tol=float("inf"))
     return state, Info(evaluations=1, floor=float(SIGMAS * error.max()))
 
@@ -151,7 +153,7 @@ def _end_round(
 
 
 def _is_stuck(before: NewtonState, after: NewtonState, limits: Limits) -> bool:
-    """Return whether another round would repeat this one, with equal free entries and tolerance."""
+    """Return whether another round would repeat this one: same free entries, smallest tolerance."""
     same = (
         before.free is not None
         and after.free is not None
@@ -204,7 +206,8 @@ def _widen(
     sampled = objective.is_sampled
     objective.prepare(free)
     if objective.is_sampled or sampled:
-        # After `prepare`, some sets may be evaluated by another method than before.
+        # After `prepare`, some sets may be evaluated by another method than before. So draw new
+        # orders, and evaluate theta again.
         objective.draw(state.theta, max(state.kept, FIRST_KEPT))
         loss, gradient = objective.evaluate(state.theta)
         state = replace(state, loss=loss, gradient=gradient)

@@ -36,8 +36,8 @@ _ALL = np.zeros(0, dtype=np.bool_)
 # step is below this share of the loss, the gain is computed from the gradients at both ends (Hager
 # and Zhang 2005, whose share is 1e-6).
 _UNSURE = 1e-10
-# If the gain is below this share of the loss, a step is also accepted if it decreases the KKT
-# residual.
+# If a step changes the objective by less than this share of the loss, the change may be a rounding
+# error. The step is then also accepted if it decreases the KKT residual.
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
 # Largest change of an entry of theta in one step. Such a change multiplies a rate by e^20.
 _LONGEST = 20.0
@@ -102,7 +102,7 @@ class ProximalNewton:
         return NewtonState(theta=theta, loss=loss, gradient=gradient)
 
     def residual(self, state: NewtonState) -> float:
-        """Return the KKT residual; infinite if the loss is infinite, so that it has no gradient."""
+        """Return the KKT residual; it is infinite if the loss is infinite and has no gradient."""
         if not np.isfinite(state.loss):
             return float("inf")
         weights = self.penalty.weights(state.theta.shape[0])
@@ -185,7 +185,8 @@ class ProximalNewton:
     def _charge(self, before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
         """Return by how much the penalty of `after` is larger than that of `before`.
 
-        The difference of two values of the penalty would have a larger rounding error.
+        Only entries that differ are added up, because the difference of two values of the whole
+        penalty would have a larger rounding error.
         """
         weights = self.penalty.weights(before.shape[0])
         moved = before != after
@@ -205,8 +206,8 @@ class ProximalNewton:
             # For an entry that is not free, one of the two gradients may be incomplete.
             change = np.where(state.free, change, 0.0)
         if self.penalty.pinned is not None:
-            # If the curvature of fixed entries were included, the steps of the other entries would
-            # be shorter.
+            # If the changes of the gradient at fixed entries were included, the steps of the other
+            # entries would be shorter.
             change = np.where(self.penalty.pinned, 0.0, change)
         y = (change * self.unit).ravel()
         steps, changes = state.steps, state.changes
