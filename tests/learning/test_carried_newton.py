@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from sequela.learning.carried_newton import CarriedNewton
+from sequela.learning.carried_newton import CarriedNewton, Ends
 
 
 class Prior:
@@ -52,7 +52,7 @@ def test_it_ends_at_the_optimum_to_the_promised_value(seed):
     best = minimize(whole, np.zeros(12), jac=True, method="BFGS", options={"gtol": 1e-7})
     newton = CarriedNewton(np.ones(12))
     found = newton.minimise(
-        loss, prior, np.arange(12), np.zeros(12), tol=0.02, steepest=0.05, max_iter=200
+        loss, prior, np.arange(12), np.zeros(12), Ends(0.02, 0.05, max_iter=200)
     )
     assert found.value - best.fun < 0.02
     assert found.value >= best.fun - 1e-8
@@ -61,15 +61,15 @@ def test_it_ends_at_the_optimum_to_the_promised_value(seed):
 
 def test_a_hessian_that_is_kept_saves_evaluations():
     loss, calls = logistic(5, 300, 15)
-    places, ends = np.arange(15), {"tol": 1e-3, "steepest": 1e-2, "max_iter": 200}
+    places, ends = np.arange(15), Ends(1e-3, 1e-2, max_iter=200)
     newton = CarriedNewton(np.ones(15))
-    first = newton.minimise(loss, Prior(), places, np.zeros(15), **ends)
+    first = newton.minimise(loss, Prior(), places, np.zeros(15), ends)
     # The next problem has the same loss and a stronger prior.
     begun = len(calls)
-    again = newton.minimise(loss, Prior(0.5), places, first.x, **ends)
+    again = newton.minimise(loss, Prior(0.5), places, first.x, ends)
     kept = len(calls) - begun
     assert again.evaluations == kept
-    fresh = CarriedNewton(np.ones(15)).minimise(loss, Prior(0.5), places, first.x, **ends)
+    fresh = CarriedNewton(np.ones(15)).minimise(loss, Prior(0.5), places, first.x, ends)
     assert kept < fresh.evaluations
     assert again.value == pytest.approx(fresh.value, abs=5e-3)
 
@@ -91,11 +91,11 @@ def test_parameters_that_are_not_free_do_not_matter():
         return part
 
     newton = CarriedNewton(np.ones(8))
-    ends = {"tol": 1e-6, "steepest": 1e-3, "max_iter": 300}
+    ends = Ends(1e-6, 1e-3, max_iter=300)
     for places in (np.array([0, 2, 5]), np.array([0, 3, 5, 7]), np.array([2])):
-        found = newton.minimise(on(places), Prior(), places, np.zeros(places.size), **ends)
+        found = newton.minimise(on(places), Prior(), places, np.zeros(places.size), ends)
         fresh = CarriedNewton(np.ones(8)).minimise(
-            on(places), Prior(), places, np.zeros(places.size), **ends
+            on(places), Prior(), places, np.zeros(places.size), ends
         )
         np.testing.assert_allclose(found.x, fresh.x, atol=2e-3)
 
@@ -107,9 +107,7 @@ def test_a_loss_that_is_not_convex():
         return float(np.sum(x**4 / 4 - x**2)), x**3 - 2.0 * x
 
     newton = CarriedNewton(np.full(2, 1e-3))
-    found = newton.minimise(
-        loss, Prior(0.0), np.arange(2), np.array([0.1, -0.2]), tol=1e-8, steepest=1e-4
-    )
+    found = newton.minimise(loss, Prior(0.0), np.arange(2), np.array([0.1, -0.2]), Ends(1e-8, 1e-4))
     np.testing.assert_allclose(np.abs(found.x), np.sqrt(2.0), atol=1e-3)
 
 
@@ -118,7 +116,7 @@ def test_out_of_range():
         return (np.inf, x) if x[0] > 1.0 else (float(-x[0]), np.array([-1.0]))
 
     newton = CarriedNewton(np.ones(1))
-    ends = {"tol": 1e-6, "steepest": 1e-6}
-    assert newton.minimise(loss, Prior(0.1), np.arange(1), np.array([2.0]), **ends) is None
-    found = newton.minimise(loss, Prior(0.1), np.arange(1), np.array([0.0]), **ends)
+    ends = Ends(1e-6, 1e-6)
+    assert newton.minimise(loss, Prior(0.1), np.arange(1), np.array([2.0]), ends) is None
+    found = newton.minimise(loss, Prior(0.1), np.arange(1), np.array([0.0]), ends)
     assert 0.9 < found.x[0] <= 1.0

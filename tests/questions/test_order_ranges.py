@@ -8,11 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from sequela import Dataset, InputError, Model, SetChain, fit, log_likelihood, simulate
-from sequela.learning.refitting import PRIOR_SD
+from sequela import (
+    Dataset,
+    InputError,
+    Model,
+    SetChain,
+    Settings,
+    fit,
+    log_likelihood,
+    order_probability,
+    simulate,
+)
+from sequela.learning.refitting import PRIOR_SD, WarmFits
+from sequela.learning.solvers.contract import Limits
 from sequela.questions import order_baseline, order_ranges, two_item_family
-from sequela.questions.order_profile import move_order, order_log_odds
-from sequela.questions.range_search import Point, range_of
+from sequela.questions.order_paths import Point, range_of
+from sequela.questions.order_profile import HeldFits, move_order, order_log_odds
 
 COUNTS = {(0, 0): 160, (1, 0): 80, (0, 1): 20, (1, 1): 140}
 PAIR = Dataset([list(s) for s, count in COUNTS.items() for _ in range(count)], items=["a", "b"])
@@ -233,3 +244,40 @@ def test_the_default_check_is_limited_by_the_predicted_time_of_its_evaluations(m
     assert free.table["checked"].all()
     assert not short.table["checked"].any()
     assert short.evaluations < free.evaluations
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_search_gives_the_ranges_of_a_slow_search(seed, monkeypatch):
+    """Compare with short steps, precise fits, and paths that do not end where they meet others."""
+    paths = importlib.import_module("sequela.questions.order_paths")
+    profile = importlib.import_module("sequela.questions.order_profile")
+    rng = np.random.default_rng(seed)
+    theta = np.diag(rng.normal(-1.0, 1.0, 6))
+    theta[0, 1], theta[2, 3], theta[3, 4], theta[1, 4] = 2.5, 2.0, 1.5, -1.5
+    sets = simulate(theta, 400, random_state=seed).to_dataset().without_times()
+    learner = SetChain(0.01, random_state=1).fit(sets)
+    quick = order_ranges(learner, sets, random_state=1, max_pairs=4)
+    slow_constants = {
+        paths: {"_STEP": 0.2, "_LONGEST": 0.2, "_SHORTEST": 0.2, "_MOST_STEPS": 60, "_APART": -1.0},
+        profile: {"_LEAST_GAIN": 1e-4, "_STEEPEST": 0.01, "_STEEPEST_HELD": 0.01,
+                  "_NEAR_ENTRIES": -1.0},
+    }  # fmt: skip
+    for module, constants in slow_constants.items():
+        for name, value in constants.items():
+            monkeypatch.setattr(module, name, value)
+    slow = order_ranges(learner, sets, random_state=1, max_pairs=4, max_evaluations=10**6)
+    assert quick.evaluations < 0.5 * slow.evaluations
+    assert quick.table["verdict"].tolist() == slow.table["verdict"].tolist()
+    for column, error in {"low": 0.04, "high": 0.04, "evidence": 0.15}.items():
+        np.testing.assert_allclose(quick.table[column], slow.table[column], atol=error)
+
+
+def test_a_probability_is_that_of_the_order_matrix(clocked, learner):
+    held = HeldFits(
+        WarmFits(clocked, learner.model_.observation, Settings(random_state=1), Limits(1e-4, 50)),
+        0.02,
+        Settings(random_state=1),
+    )
+    wanted = order_probability(learner.model_, "0", "1")
+    assert held.probability(learner.theta_, (0, 1)) == pytest.approx(float(wanted), abs=1e-12)
+    assert held.probability(learner.theta_, (1, 0)) == pytest.approx(1.0 - float(wanted), abs=1e-12)

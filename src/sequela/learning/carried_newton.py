@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["CarriedNewton", "Found", "Quadratic"]
+__all__ = ["CarriedNewton", "Ends", "Found", "Quadratic"]
 
 # After damping, the curvature along a step is at least this share of the curvature that the old
 # estimate has along this step.
@@ -48,6 +48,28 @@ class Quadratic(Protocol):
     ) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
         """Return value, gradient and a positive semidefinite Hessian."""
         ...
+
+
+@dataclass(frozen=True)
+class Ends:
+    """When a minimisation stops.
+
+    Attributes
+    ----------
+    tol, steepest : float
+        Stop when one more step is predicted to improve the function by at most `tol`, and no entry
+        of the gradient is larger than `steepest`.
+    max_iter : int
+        Largest number of steps.
+    arrived : callable or None
+        Called with the parameters and the value after each step. If it returns True, the
+        minimisation ends, for example because the caller already knows this minimum.
+    """
+
+    tol: float
+    steepest: float
+    max_iter: int = 60
+    arrived: Callable[[NDArray[np.float64], float], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +111,7 @@ class CarriedNewton:
     >>> def loss(x):
     ...     return 2.0 * float((x - 1.0) @ (x - 1.0)), 4.0 * (x - 1.0)
     >>> found = newton.minimise(
-    ...     loss, Prior(), np.array([0, 2]), np.zeros(2), tol=1e-9, steepest=1e-4
+    ...     loss, Prior(), np.array([0, 2]), np.zeros(2), Ends(tol=1e-9, steepest=1e-4)
     ... )
     >>> found.x.round(3).tolist()
     [0.8, 0.8]
@@ -106,10 +128,7 @@ class CarriedNewton:
         known: Quadratic,
         places: NDArray[np.int64],
         start: NDArray[np.float64],
-        *,
-        tol: float,
-        steepest: float,
-        max_iter: int = 60,
+        ends: Ends,
     ) -> Found | None:
         """Minimise `loss` plus `known` over the parameters at `places`.
 
@@ -124,11 +143,8 @@ class CarriedNewton:
             The positions of the free parameters among all parameters, in ascending order.
         start : array
             The first values of the free parameters.
-        tol, steepest : float
-            Stop when one more step is predicted to improve the function by at most `tol`, and no
-            entry of the gradient is larger than `steepest`.
-        max_iter : int
-            Largest number of steps.
+        ends : Ends
+            When to stop.
 
         Returns
         -------
@@ -136,7 +152,8 @@ class CarriedNewton:
             None if the start is out of range.
         """
         with blas_on_one_thread():
-            hessian = self._on(places)
+            rows = self._rows(places)
+            hessian = self._hessian[np.ix_(rows, rows)]
             x = start.copy()
             value, slope = loss(x)
             evaluations = 1
@@ -144,11 +161,11 @@ class CarriedNewton:
                 return None
             more, pull, stiff = known.evaluate(x)
             left = np.inf
-            for _ in range(max_iter):
+            for _ in range(ends.max_iter):
                 gradient = slope + pull
                 step = -np.linalg.solve(hessian + stiff, gradient)
                 left = -0.5 * float(gradient @ step)
-                if left <= tol and np.abs(gradient).max() <= steepest:
+                if left <= ends.tol and np.abs(gradient).max() <= ends.steepest:
                     break
                 longest = float(np.abs(step).max())
                 length = min(1.0, _LONGEST / longest)
@@ -165,32 +182,44 @@ class CarriedNewton:
                     length *= 0.3
                 if moved is None:
                     break
-                _update(hessian, moved - x, new_slope - slope)
+                _update(self._hessian, rows, moved - x, new_slope - slope)
+                hessian = self._hessian[np.ix_(rows, rows)]
                 x, value, slope = moved, new_value, new_slope
                 more, pull, stiff = new_more, new_pull, new_stiff
-            self._places, self._hessian = places.copy(), hessian
+                if ends.arrived is not None and ends.arrived(x, value + more):
+                    break
         return Found(x, value + more, left, evaluations)
 
-    def _on(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the estimated Hessian of the parameters at `places`.
+    def _rows(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the rows of the estimated Hessian that belong to the parameters at `places`.
 
-        Parameters that were not free in the previous fit have their first estimate, which is
+        The estimate grows by the parameters that were not free in any fit before. For these, it is
         diagonal.
         """
-        hessian = np.diag(self._information[places])
-        both, here, there = np.intersect1d(
-            places, self._places, assume_unique=True, return_indices=True
-        )
-        if both.size:
-            hessian[np.ix_(here, here)] = self._hessian[np.ix_(there, there)]
-        return hessian
+        new = np.setdiff1d(places, self._places)
+        if new.size:
+            size = self._places.size
+            hessian = np.diag(self._information[np.concatenate([self._places, new])])
+            hessian[:size, :size] = self._hessian
+            self._places = np.concatenate([self._places, new])
+            self._hessian = hessian
+        order = np.argsort(self._places)
+        return order[np.searchsorted(self._places, places, sorter=order)].astype(np.int64)
 
 
 def _update(
-    hessian: NDArray[np.float64], step: NDArray[np.float64], change: NDArray[np.float64]
+    hessian: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    step: NDArray[np.float64],
+    change: NDArray[np.float64],
 ) -> None:
-    """Update the estimated Hessian in place, from a step and the change of the gradient."""
-    image = hessian @ step
+    """Update the estimated Hessian in place, from a step and the change of the gradient.
+
+    Only the parameters of `rows` have moved. The change of the gradient is not known for other
+    parameters, so it is taken from the estimate.
+    """
+    images = hessian[:, rows] @ step
+    image = images[rows]
     expected = float(step @ image)
     actual = float(step @ change)
     if not expected > 0.0:
@@ -200,4 +229,6 @@ def _update(
         share = (1.0 - _DAMPING) * expected / (expected - actual)
         change = share * change + (1.0 - share) * image
         actual = float(step @ change)
-    hessian += np.outer(change, change) / actual - np.outer(image, image) / expected
+    changes = images.copy()
+    changes[rows] = change
+    hessian += np.outer(changes, changes) / actual - np.outer(images, images) / expected

@@ -46,8 +46,8 @@ _STEP = 0.5
 # The largest accepted posterior probability of the first and the last time together.
 _TAIL = 3e-6
 # The times are moved until they fit the posterior, in at most this many attempts. They fit if the
-# mean has moved by at most _SHIFT standard deviations, and the new standard deviation is between
-# _NARROW and _WIDE times the old standard deviation.
+# mean has moved by at most _SHIFT standard deviations, the new standard deviation is between
+# _NARROW and _WIDE times the old standard deviation, and the tails are within _TAIL.
 _MOST_MOVES = 6
 _NARROW, _WIDE = 0.75, 1.35
 _SHIFT = 0.5
@@ -237,6 +237,7 @@ class QuickComponents:
             sd = float(np.sqrt(shares @ (logs - mean) ** 2))
             fits = abs(mean - where.mean) <= _SHIFT * where.sd
             fits &= _NARROW * where.sd <= sd <= _WIDE * where.sd
+            fits &= float(shares[0] + shares[-1]) <= _TAIL
             step = where.sd * _STEP
             found = Posterior(mean, float(np.clip(sd, _LEAST_SD, _LARGEST_SD)))
             if fits:
@@ -245,7 +246,7 @@ class QuickComponents:
         else:
             return None
         doubt = sum(float(shares @ f.doubt) for f in functions)
-        if doubt > _HALVED or shares[0] + shares[-1] > _TAIL:
+        if doubt > _HALVED:
             return None
         log_p = largest + float(np.log(total * step * parameters.stop_rate))
         gradient = np.zeros((parameters.n, parameters.n))

@@ -9,12 +9,12 @@ ordinary model, which has its own P(i before j).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sequela.learning.carried_newton import CarriedNewton
+from sequela.learning.carried_newton import CarriedNewton, Ends
 from sequela.learning.fixed import apply_fixed
 from sequela.learning.penalties import OffDiagonalL1, OnSupport, with_fixed
 from sequela.learning.refitting import PRIOR_SD, WarmFits, WithRidge
@@ -23,18 +23,23 @@ from sequela.learning.solvers.loop import begin, solve
 from sequela.learning.solvers.proximal_newton import ProximalNewton
 from sequela.likelihood.parameters import Parameters
 from sequela.model import Model
-from sequela.questions.dependence import ancestors, restricted
+from sequela.questions.dependence import ancestors, arrivals_on_lattice
 from sequela.questions.order import order_matrix
 from sequela.questions.theory import two_item_family_of
 from sequela.support.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from sequela.learning.penalties import Penalty
+    from sequela.learning.solvers.contract import Info
+    from sequela.learning.solvers.proximal_newton import NewtonState
     from sequela.settings import Settings
 
     Pair = tuple[int, int]
+    Memory = tuple[NDArray[np.float64], ...]
 
 __all__ = ["HeldFits", "Hold", "Visited", "move_order", "order_log_odds"]
 
@@ -48,12 +53,19 @@ _HELD_SHARE = 0.2
 _TIGHTEST, _LOOSEST = 2e-4, 2e-3
 _HELD_ITERATIONS = 60
 # Fits on a support end when one more step would gain at most _LEAST_GAIN nats, and no entry of the
-# gradient is larger than _STEEPEST nats per unit.
+# gradient is larger than _STEEPEST nats per unit. Fits with a held order begin near the end of
+# another fit. They do not need to follow a flat valley, so they may end at a steeper gradient.
 _LEAST_GAIN = 0.02
 _STEEPEST = 0.15
+_STEEPEST_HELD = 0.4
 # If more entries are free, the fit uses the general solver, because computing a dense Hessian would
 # take longer than the likelihood.
 _MOST_FREE = 1000
+# A fit ends early if it comes this close to a known optimum: in every entry of theta, and in nats.
+# It must not be better than this optimum by more than _NO_BETTER nats.
+_NEAR_ENTRIES, _NEAR_NATS, _NO_BETTER = 0.2, 0.3, 1e-3
+# Orders are computed directly on lattices of at most this many items.
+_SMALL_LATTICE = 13
 # If the start had larger entries, numbers could become too large for a double.
 _LARGEST_START = 8.0
 # `move_order` moves a pair at most to these log-odds. With much larger log-odds, one order would be
@@ -206,6 +218,37 @@ class Visited:
     error: float
 
 
+class _Near:
+    """Recognises optima that are already known, before a fit has reached them completely.
+
+    `found` is the recognised optimum; None if there is none yet.
+    """
+
+    def __init__(self, known: Sequence[Visited]) -> None:
+        self.known = known
+        self.found: Visited | None = None
+
+    def look(self, theta: NDArray[np.float64], value: float) -> bool:
+        """Return whether a model is close to a known optimum, and not better than it."""
+        for other in self.known:
+            if (
+                -_NEAR_NATS <= value - other.value <= _NO_BETTER
+                and np.abs(theta - other.theta).max() <= _NEAR_ENTRIES
+            ):
+                self.found = other
+                return True
+        return False
+
+
+def _with(
+    theta: NDArray[np.float64], places: NDArray[np.int64], x: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return theta with the entries x at `places`."""
+    changed = theta.copy()
+    changed.ravel()[places] = x
+    return changed
+
+
 class HeldFits:
     """Fits to one data set from a given theta, with or without a held order.
 
@@ -238,6 +281,7 @@ class HeldFits:
         self._limits = Limits(tol=tol, max_iter=_HELD_ITERATIONS)
         nothing = np.zeros((fits.objective.n, fits.objective.n))
         self.stop_rate = Parameters(nothing, fits.observation).stop_rate
+        self._memory: tuple[Memory, Memory] = ((), ())
         # `fits.unit` is the information of one sample about each entry, to the power -1/4.
         self._newton = CarriedNewton(self.n_samples * fits.unit**-4.0)
 
@@ -253,19 +297,16 @@ class HeldFits:
         support: NDArray[np.bool_] | None = None,
         *,
         polish: bool = False,
+        known: Sequence[Visited] = (),
     ) -> Visited | None:
         """Return the optimum that a fit from theta reaches, with or without a held order.
 
         Return None if an entry of theta is too large for a double. With `polish`, the tolerance is
-        that of `fits`; otherwise it is larger.
+        that of `fits`; otherwise it is larger. `known` are optima of the same objective. If the fit
+        comes close to one of them, this optimum is returned.
         """
         fits = self.fits
         fits.objective.restart(0)
-        # A fit with a held order needs the complete gradient, because it must find interactions
-        # outside the support that make this order possible. A fit without a held order may leave
-        # out parts of the gradient outside the support. If its result is better than the current
-        # model, `range_search` fits it again with `polish=True`, which uses the complete gradient.
-        fits.objective.approximate = hold is None and not polish
         ridge = 0.0 if support is None else 1.0 / (PRIOR_SD**2 * self.n_samples)
         objective = WithRidge(fits.objective, ridge)
         if hold is not None:
@@ -273,27 +314,66 @@ class HeldFits:
             objective = _HeldObjective(fits.objective, ridge, hold, stiffness, self.stop_rate)
         penalty: Penalty = self.penalty if support is None else OnSupport(support)
         penalty = with_fixed(penalty, fits.fixed)
-        solver = ProximalNewton(penalty, fits.unit)
         start = np.clip(theta, -_LARGEST_START, _LARGEST_START)
         start = apply_fixed(start, fits.fixed)
+        near = _Near(known)
         if support is not None:
-            fits.objective.prepare(solver.free_at_first(start))
+            free = ProximalNewton(penalty, fits.unit).free_at_first(start)
+            fits.objective.prepare(free)
             if not fits.objective.is_sampled and np.count_nonzero(support) <= _MOST_FREE:
-                return self._fit_on_support(start, objective, penalty)
-        first = begin(solver, objective, start)
-        if not np.isfinite(first[0].loss):
+                return self._fit_on_support(start, objective, penalty, near)
+        return self._fit_by_solver(start, objective, penalty, near, polish=polish)
+
+    def _fit_by_solver(
+        self,
+        start: NDArray[np.float64],
+        objective: WithRidge,
+        penalty: Penalty,
+        near: _Near,
+        *,
+        polish: bool,
+    ) -> Visited | None:
+        """Return the optimum with a penalty; also for large supports and for sampled sets."""
+        fits = self.fits
+        solver = ProximalNewton(penalty, fits.unit)
+        # A fit with a held order begins with the complete gradient, because it must find
+        # interactions outside the support that make this order possible. Apart from this, fits may
+        # leave out parts of the gradient outside the support. If the result of a fit is better than
+        # the current model, `range_search` fits it again with `polish=True`, which uses the
+        # complete gradient.
+        complete = polish or isinstance(objective, _HeldObjective)
+        fits.objective.approximate = not complete
+        state, info = begin(solver, objective, start)
+        if not np.isfinite(state.loss):
             return None
-        state, info = solve(solver, objective, first, fits.limits if polish else self._limits)
+        # All fits without a held order have the same log-likelihood, so each begins with the
+        # quasi-Newton memory of the previous one.
+        shares_memory = not (isinstance(objective, _HeldObjective) or fits.objective.is_sampled)
+        if shares_memory:
+            state = replace(state, steps=self._memory[0], changes=self._memory[1])
+
+        def watch(state: NewtonState, info: Info) -> bool:
+            fits.objective.approximate = not complete or (not polish and info.iterations > 0)
+            if near.known and not fits.objective.is_sampled:
+                near.look(state.theta, -self.n_samples * (state.loss + penalty.value(state.theta)))
+            return near.found is not None
+
+        limits = fits.limits if polish else self._limits
+        state, info = solve(solver, objective, (state, info), limits, watch)
         self.evaluations += info.evaluations
+        if shares_memory:
+            self._memory = state.steps, state.changes
+        if near.found is not None:
+            return near.found
         if fits.objective.is_sampled:
-            return self.value_of(state.theta, on_support=support is not None)
+            return self.value_of(state.theta, on_support=isinstance(penalty, OnSupport))
         loss = state.loss + penalty.value(state.theta)
         if isinstance(objective, _HeldObjective):
             loss -= objective.spring(state.theta)[0]
         return Visited(state.theta, -self.n_samples * loss, 0.0)
 
     def _fit_on_support(
-        self, start: NDArray[np.float64], objective: WithRidge, penalty: Penalty
+        self, start: NDArray[np.float64], objective: WithRidge, penalty: Penalty, near: _Near
     ) -> Visited | None:
         """Return the optimum on a support, to about 0.02 nats.
 
@@ -308,21 +388,22 @@ class HeldFits:
         spring = objective if isinstance(objective, _HeldObjective) else None
 
         def loss(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            trial = theta.copy()
-            trial.ravel()[places] = x
-            value, gradient = self.fits.objective.evaluate(trial)
+            value, gradient = self.fits.objective.evaluate(_with(theta, places, x))
             return self.n_samples * value, self.n_samples * gradient.ravel()[places]
 
-        known = _PriorAndSpring(theta, places, spring, self.n_samples)
-        found = self._newton.minimise(
-            loss, known, places, theta.ravel()[places], tol=_LEAST_GAIN, steepest=_STEEPEST,
-            max_iter=_HELD_ITERATIONS,
-        )  # fmt: skip
+        def arrived(x: NDArray[np.float64], value: float) -> bool:
+            return near.look(_with(theta, places, x), -value)
+
+        prior = _PriorAndSpring(theta, places, spring, self.n_samples)
+        steepest = _STEEPEST if spring is None else _STEEPEST_HELD
+        ends = Ends(_LEAST_GAIN, steepest, _HELD_ITERATIONS, arrived if near.known else None)
+        found = self._newton.minimise(loss, prior, places, theta.ravel()[places], ends)
         if found is None:
             return None
         self.evaluations += found.evaluations
-        end = theta.copy()
-        end.ravel()[places] = found.x
+        if near.found is not None:
+            return near.found
+        end = _with(theta, places, found.x)
         value = found.value
         if spring is not None:
             value -= self.n_samples * spring.spring(end)[0]
@@ -330,21 +411,35 @@ class HeldFits:
 
     def value_of(self, theta: NDArray[np.float64], *, on_support: bool = False) -> Visited:
         """Return theta and its value, which includes the penalty or, on a support, the prior."""
-        log_likelihood, error = self.fits.log_likelihood(theta)
+        fits = self.fits
+        fits.objective.prepare((theta != 0.0) | np.eye(len(theta), dtype=bool))
+        if fits.objective.is_sampled:
+            log_likelihood, error = fits.log_likelihood(theta)
+        else:
+            log_likelihood = -self.n_samples * fits.objective.evaluate(theta)[0]
+            error = 0.0
         self.evaluations += 1
         if on_support:
             off = theta - np.diag(np.diagonal(theta))
             cost = 0.5 * float(np.sum(off * off)) / PRIOR_SD**2
         else:
-            cost = self.n_samples * with_fixed(self.penalty, self.fits.fixed).value(theta)
+            cost = self.n_samples * with_fixed(self.penalty, fits.fixed).value(theta)
         return Visited(theta, log_likelihood - cost, error)
 
     def probability(self, theta: NDArray[np.float64], pair: Pair) -> float:
         """Return P(i before j) in a model; NaN if i and j are never observed together."""
         items = self.fits.data.items
-        model = Model(theta, items, observation=self.fits.observation)
         # Leave out items that do not act on the pair, because simulations are faster without them.
-        model = restricted(model, ancestors(theta, np.array(pair)))
+        members = ancestors(theta, np.array(pair))
+        part = theta[np.ix_(members, members)]
+        if members.size <= _SMALL_LATTICE and self.fits.observation.constant_rate is not None:
+            # The tables of `order_matrix` would take longer than the lattice itself.
+            before = arrivals_on_lattice(part, self.stop_rate)[1]
+            i, j = np.searchsorted(members, pair)
+            both = float(before[i, j] + before[j, i])
+            return float(before[i, j]) / both if both > 0.0 else float("nan")
+        labels = [items[place] for place in members]
+        model = Model(part, labels, observation=self.fits.observation)
         orders = order_matrix(model, [items[pair[0]], items[pair[1]]], settings=self.settings)
         return float(orders.probability.to_numpy()[0, 1])
 

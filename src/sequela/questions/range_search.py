@@ -6,31 +6,28 @@ A rival of a model is another model in which the order of a pair is the opposite
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sequela.learning.optima import SAME
+from sequela.questions.order_paths import PairPaths, range_of
 from sequela.questions.order_profile import Hold
 from sequela.support.progress import WorkProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
+    from sequela.questions.order_paths import Point
     from sequela.questions.order_profile import HeldFits, Pair, Visited
 
-__all__ = ["PairRange", "Point", "RangeSearch", "SearchLimits", "range_of"]
+__all__ = ["PairRange", "RangeSearch", "SearchLimits"]
 
 _RISE = 1e-3  # a model that is better by fewer nats does not replace the current one
-_STEP = 1.25  # log-odds between two points of a profile
-_MOST_STEPS = 5
-_EVIDENCE = 3.0  # to reach the opposite order, a profile may go this many nats below the range
 _RIVAL = 1.0  # the log-odds at which a fit first holds the opposite order
-_EDGE = 0.02  # a profile towards 0 (or 1) ends when its probability is this close to 0 (or 1)
 # Profiles begin at the best optima that are known: at most _MOST_OPTIMA of them, at most _NEARBY
 # nats below the current model.
 _MOST_OPTIMA = 2
@@ -63,14 +60,6 @@ class SearchLimits:
 
 
 @dataclass(frozen=True)
-class Point:
-    """One model on a profile: P(i before j), and its distance below the best model, in nats."""
-
-    probability: float
-    drop: float
-
-
-@dataclass(frozen=True)
 class PairRange:
     """The result for a pair (i, j).
 
@@ -87,59 +76,6 @@ class PairRange:
 
 class _Spent(Exception):  # noqa: N818 - not an error: it ends nested loops
     """Ends the search, because a limit of its work is reached or a signal was received."""
-
-
-def _logit(p: float) -> float:
-    p = min(max(p, 1e-9), 1.0 - 1e-9)
-    return float(np.log(p) - np.log1p(-p))
-
-
-def range_of(paths: list[list[Point]], within: float) -> tuple[float, float, float]:
-    """Return the range of the probability and the evidence, as (low, high, evidence).
-
-    The range contains the points of the paths whose drop is at most `within`. The evidence is for
-    "i before j" against the opposite order. It is negative if the opposite order is better. Between
-    adjacent points of a path, the square root of the drop is assumed to be linear in the log-odds,
-    as for a parabola.
-
-    Examples
-    --------
-    >>> low, high, evidence = range_of([[Point(0.8, 0.0), Point(0.5, 2.0), Point(0.2, 8.0)]], 2.0)
-    >>> round(low, 3), round(high, 3), round(evidence, 3)
-    (0.5, 0.8, 2.0)
-    """
-    inside = [p.probability for path in paths for p in path if p.drop <= within]
-    best = {True: np.inf, False: np.inf}
-    for path in paths:
-        for point in path:
-            side = point.probability >= 0.5
-            best[side] = min(best[side], point.drop)
-        for a, b in pairwise(path):
-            inside += _crossing(a, b, within)
-            if (a.probability >= 0.5) != (b.probability >= 0.5):
-                middle = _drop_between(a, b)
-                best = {side: min(drop, middle) for side, drop in best.items()}
-    return min(inside), max(inside), float(best[False] - best[True])
-
-
-def _crossing(a: Point, b: Point, within: float) -> list[float]:
-    """Return the probability at which the path between two points leaves the allowed range.
-
-    The result is a list of one number; it is empty if the path does not leave the range there.
-    """
-    if (a.drop <= within) == (b.drop <= within):
-        return []
-    low, high = np.sqrt(max(a.drop, 0.0)), np.sqrt(max(b.drop, 0.0))
-    share = (np.sqrt(within) - low) / (high - low)
-    odds = _logit(a.probability) + share * (_logit(b.probability) - _logit(a.probability))
-    return [float(1.0 / (1.0 + np.exp(-odds)))]
-
-
-def _drop_between(a: Point, b: Point) -> float:
-    """Return the loss of log-likelihood where the path between two points has probability 0.5."""
-    share = _logit(a.probability) / (_logit(a.probability) - _logit(b.probability))
-    low, high = np.sqrt(max(a.drop, 0.0)), np.sqrt(max(b.drop, 0.0))
-    return float((low + share * (high - low)) ** 2)
 
 
 class RangeSearch:
@@ -196,9 +132,9 @@ class RangeSearch:
         self._given = self.current.value
         self._optima: list[Visited] = [self.current]
         self._rivals: dict[Pair, Visited] = {}
-        # Optima that were learned again on the support of the previous pair. The keys are the ids
-        # of the same optima before they were learned again.
-        self._relearned: dict[int, Visited] = {}
+        # The models that were learned from the current model and from the optima nearby, on the
+        # support that all pairs have in common.
+        self._tops: list[Visited] | None = None
         self._most = np.zeros(2)
         self._stopped: Callable[[], bool] = lambda: False
 
@@ -282,13 +218,13 @@ class RangeSearch:
         The neighbours of a pair are the other pairs that share an item with it.
         """
         held = self._rival(pair)
-        ends = [] if held is None else [self._fit(held.theta)]
+        ends = [] if held is None else [self._fit(held.theta, known=self._optima)]
         near = [other for other in pairs if other != pair and set(other) & set(pair)]
         if near:
             start = self.current.theta
             for other in [*near, pair]:
                 start = self.held.moved(start, other, self._opposite(other))
-            ends.append(self._fit(start))
+            ends.append(self._fit(start, known=self._optima))
         reached = [end for end in ends if end is not None]
         for end in reached:
             self._remember(end)
@@ -316,14 +252,15 @@ class RangeSearch:
         theta: NDArray[np.float64],
         hold: Hold | None = None,
         support: NDArray[np.bool_] | None = None,
+        known: Sequence[Visited] = (),
     ) -> Visited | None:
         if self._stopped() or (self._spent() >= self._most).any():
             raise _Spent
-        return self.held.fit(theta, hold, support)
+        return self.held.fit(theta, hold, support, known=known)
 
     def _remember(self, end: Visited) -> None:
         """Store an optimum if it differs from those that are stored."""
-        if all(np.abs(end.theta - other.theta).max() > SAME for other in self._optima):
+        if not any(_is_same(end, other) for other in self._optima):
             self._optima.append(end)
 
     # --- profiles ---------------------------------------------------------------------------------
@@ -335,100 +272,69 @@ class RangeSearch:
             paths = self._profile(pair) if np.isfinite(p) else []
         except _Spent:
             paths = []
-        best = max((value for path in paths for _, value in path), default=np.nan)
-        drops = [[Point(q, best - value) for q, value in path if np.isfinite(q)] for path in paths]
-        if not any(drops):
+        if not paths:
             return PairRange(pair, p, np.nan, np.nan, np.nan, checked=False)
-        low, high, evidence = range_of(drops, self.within)
+        low, high, evidence = range_of(paths, self.within)
         evidence = evidence if p >= 0.5 else -evidence
         return PairRange(pair, p, min(low, p), max(high, p), evidence, checked=True)
 
-    def _support(self, pair: Pair, models: list[Visited]) -> NDArray[np.bool_]:
-        """Return a mask of the interactions of all these models, and of the entries of the pair."""
-        support = np.eye(len(self.current.theta), dtype=bool)
-        for model in models:
-            support |= model.theta != 0.0
-        support[list(pair), list(pair[::-1])] = True
-        return support
-
-    def _profile(self, pair: Pair) -> list[list[tuple[float, float]]]:
-        """Return paths of (P(i before j), value) on a support that both orders share.
+    def _profile(self, pair: Pair) -> list[list[Point]]:
+        """Return the points of all paths of a pair, on a support that both orders share.
 
         The support has three kinds of interactions: those of the model, those of the best model
         with the opposite order (learned with the penalty), and those of other optima that are
-        nearly as good.
+        nearly as good. Profiles begin at the model, at the optima nearby, and at the best model
+        with the opposite order. All of them are learned again without the penalty.
         """
         rival = self._rival(pair)
+        near = self._near()
+        support = self._support([self.current, *near, *([rival] if rival else [])])
+        support[list(pair), list(pair[::-1])] = True
+        paths = PairPaths(
+            self.held, pair, lambda theta, hold: self._fit(theta, hold, support), self.within
+        )
+        tops: list[Visited] = []
+        for common in self._common_tops(near):
+            top = self._fit(common.theta, None, support, known=tops)
+            if top is not None and not any(_is_same(top, other) for other in tops):
+                tops.append(top)
+                paths.add(top)
+        if rival is not None:
+            top = self._fit(rival.theta, Hold(pair, self._opposite(pair)), support)
+            if top is not None:
+                paths.add(top)
+        return paths.points
+
+    def _support(self, models: list[Visited]) -> NDArray[np.bool_]:
+        """Return a mask of the interactions of all these models, and of the base rates."""
+        support = np.eye(len(self.current.theta), dtype=bool)
+        for model in models:
+            support |= model.theta != 0.0
+        return support
+
+    def _near(self) -> list[Visited]:
+        """Return the best optima that are known, without the current model."""
         near = sorted(self._optima, key=lambda end: -end.value)[:_MOST_OPTIMA]
         near = [end for end in near if self.current.value - end.value <= _NEARBY]
-        support = self._support(pair, [self.current, *near, *([rival] if rival else [])])
-        starts = [(self.current, 0.0), *((end, 0.0) for end in near if end is not self.current)]
-        if rival is not None:
-            starts.append((rival, self._opposite(pair)))
-        paths: list[list[tuple[float, float]]] = []
-        best = -np.inf
-        tops: list[Visited] = []
-        for start, target in starts:
-            top = self._top(start, target, pair, support)
-            if top is None or any(np.abs(top.theta - t.theta).max() <= SAME for t in tops):
-                continue
-            tops.append(top)
-            best = max(best, top.value)
-            for direction in (1.0, -1.0):
-                paths.append(self._follow(top, pair, direction, (support, best)))
-                best = max(best, *(value for _, value in paths[-1]))
-        return paths
+        return [end for end in near if end is not self.current]
 
-    def _top(
-        self, start: Visited, target: float, pair: Pair, support: NDArray[np.bool_]
-    ) -> Visited | None:
-        """Return the model at which a profile begins: `start`, learned again on the support.
+    def _common_tops(self, near: list[Visited]) -> list[Visited]:
+        """Return the current model and the optima nearby, learned again without the penalty.
 
-        If `target` is not 0, the fit holds the order of the pair at this value. Otherwise `start`
-        is an optimum that is used for several pairs. Their supports are similar, so the fit starts
-        from the result for the previous pair.
+        They are learned on the support that all pairs have in common. The profile of each pair
+        begins at these models, and adds the interactions that only this pair needs. If two optima
+        lead to the same model, the second is left out.
         """
-        if target:
-            return self._fit(start.theta, Hold(pair, target), support)
-        near = self._relearned.get(id(start), start)
-        top = self._fit(np.where(support, near.theta, 0.0), None, support)
-        if top is not None:
-            self._relearned[id(start)] = top
-        return top
+        if self._tops is None:
+            support = self._support([self.current, *near])
+            tops: list[Visited] = []
+            for optimum in [self.current, *near]:
+                top = self._fit(optimum.theta, None, support, known=tops)
+                if top is not None and not any(_is_same(top, other) for other in tops):
+                    tops.append(top)
+            self._tops = tops
+        return self._tops
 
-    def _follow(
-        self,
-        top: Visited,
-        pair: Pair,
-        direction: float,
-        frame: tuple[NDArray[np.bool_], float],
-    ) -> list[tuple[float, float]]:
-        """Return a path of (P(i before j), value) from `top` in one direction.
 
-        The target of the log-odds moves step by step, until the log-likelihood is too low.
-        """
-        support, best = frame
-        path = [(self.held.probability(top.theta, pair), top.value)]
-        model = top
-        target = self.held.log_odds(top.theta, pair)
-        # A path that leads away from probability 0.5 will not reach the opposite order. So treat it
-        # as if it had already crossed 0.5.
-        crossed = (path[0][0] >= 0.5) == (direction > 0.0)
-        for _ in range(_MOST_STEPS):
-            p, value = path[-1]
-            towards = p if direction > 0.0 else 1.0 - p
-            # Outside the range, the path continues for one purpose: to find how far below the best
-            # model it reaches the opposite order. This distance is the evidence.
-            most = self.within if crossed else self.within + _EVIDENCE
-            if best - value > most or towards > 1.0 - _EDGE:
-                break
-            target += direction * _STEP
-            start = self.held.moved(model.theta, pair, target)
-            further = self._fit(start, Hold(pair, target), support)
-            if further is None:
-                break
-            model = further
-            best = max(best, model.value)
-            path.append((self.held.probability(model.theta, pair), model.value))
-            crossed = crossed or (path[-1][0] >= 0.5) != (path[0][0] >= 0.5)
-        return path
+def _is_same(one: Visited, other: Visited) -> bool:
+    return bool(np.abs(one.theta - other.theta).max() <= SAME)
