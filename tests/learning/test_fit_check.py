@@ -81,6 +81,29 @@ def test_items_that_exclude_each_other_are_noticed_if_the_model_cannot_know():
     assert any("together less often" in finding for finding in check.findings)
 
 
+def test_items_that_exclude_each_other_are_noticed_in_a_large_data_set():
+    """The other tests have no finding, because few sets change."""
+    model = np.diag([-2.0, -2.0, *np.full(38, -3.0)])
+    values = simulate(model, 4500, random_state=1).to_dataset().values.copy()
+    values[:, 1] &= ~values[:, 0]
+    check = check_fit(model, values, random_state=1)
+    p = check.table.set_index("name")["p"]
+    assert p["pairs"] <= 0.01 / len(p)
+    assert [finding[:32] for finding in check.findings] == ["0 and 1 occur together less ofte"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "level"), [((400, 6), 0.01), ((400, 6), 0.004), ((5000, 40), 0.01)]
+)
+def test_every_test_can_have_a_finding(shape, level):
+    """If all sets are full, no simulated data set is as far from the model in any test."""
+    check = check_fit(np.diag(np.full(shape[1], -3.0)), np.ones(shape), level=level)
+    names = check.table["name"].tolist()
+    assert names == ["set sizes", "empty sets", "large sets", "pairs", "triples"]
+    assert (check.table["p"] <= level / 5 + 1e-12).all()
+    assert check.data_sets == {0.01: 999, 0.004: 2499}[level]
+
+
 def test_the_same_seed_gives_the_same_result_for_any_number_of_threads():
     values = simulate(theta_of(1), 300, random_state=3).to_dataset().values
     one, two = (check_fit(theta_of(2), values, random_state=4, n_threads=k) for k in (1, 2))
@@ -176,6 +199,7 @@ def test_a_pickled_learner_keeps_no_samples():
     assert again.model_.n_items == 10
 
 
-def test_a_level_outside_of_0_and_1_is_refused():
-    with pytest.raises(InputError, match="level is 5"):
-        check_fit([[0.0]], [[True]], level=5)
+@pytest.mark.parametrize("level", [5, 0.0, 0.0009, float("nan")])
+def test_a_level_outside_of_its_range_is_refused(level):
+    with pytest.raises(InputError, match=f"level is {level}; expected a number from 0.001 to 1"):
+        check_fit([[0.0]], [[True]], level=level)

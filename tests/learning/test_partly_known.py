@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from sequela import Dataset, SetChain, fit, simulate
+from sequela import Dataset, SetChain, fit, path, simulate
 from sequela.data.examples import example_theta
 from sequela.learning import penalty_max
 from sequela.learning.penalties import OffDiagonalL1
@@ -60,6 +60,19 @@ def test_a_fit_with_drawn_cells_is_optimal_within_its_error(monkeypatch):
     assert drawn.converged_
     assert floor > 0.0
     assert residual(drawn.model_.theta, data, 0.02) <= floor
+
+
+def test_a_path_with_drawn_cells_has_the_right_values(monkeypatch):
+    data = by_panels()
+    monkeypatch.setattr(plan, "_LATTICE_WORK_OF_A_FIT", 0.0)
+    monkeypatch.setattr(plan, "_DRAWN_WORK", -1.0)
+    found = path(data, [0.05, 0.02], tol=5e-3, random_state=1)
+    for row, theta in zip(found.table.itertuples(), found.thetas, strict=True):
+        assert 0.0 < row.log_likelihood_se < 0.02
+        # The value is a mean over 300 samples, so it is almost normally distributed, and 6 standard
+        # errors are exceeded less than once in 1e6 times.
+        off = abs(row.log_likelihood - log_likelihood(theta, data))
+        assert off < 6.0 * row.log_likelihood_se
 
 
 def test_random_starts_converge_as_well():

@@ -28,8 +28,8 @@ def found(data):
 def test_it_begins_with_nothing_and_every_model_is_optimal(data, found):
     table = found.table
     assert list(table.columns) == [
-        "penalty", "log_likelihood", "objective", "interactions", "kkt_residual", "evaluations",
-        "converged",
+        "penalty", "log_likelihood", "log_likelihood_se", "objective", "interactions",
+        "kkt_residual", "evaluations", "converged",
     ]  # fmt: skip
     assert table["penalty"].iloc[0] == pytest.approx(penalty_max(data))
     assert table["penalty"].iloc[-1] == pytest.approx(0.05 * penalty_max(data))
@@ -37,6 +37,7 @@ def test_it_begins_with_nothing_and_every_model_is_optimal(data, found):
     assert table["interactions"].iloc[0] == 0
     assert table["interactions"].iloc[-1] > 5
     assert table["log_likelihood"].is_monotonic_increasing
+    assert (table["log_likelihood_se"] == 0.0).all()
     assert table["converged"].all()
     for row, theta in zip(table.itertuples(), found.thetas, strict=True):
         value = mean_log_p(theta, data.values)

@@ -11,6 +11,7 @@ import scipy.stats
 import reference as ref
 from sequela import Budget, BudgetError, Dataset, InputError, Model, Sampling, evaluate
 from sequela.likelihood.objective import Objective
+from sequela.likelihood.reweighting import DrawnOrders
 from sequela.observation import Exponential
 from sequela.settings import Settings
 
@@ -270,6 +271,23 @@ def test_new_orders_carry_the_loss_along(model):
     for large, old in zip(objective.large, old_orders, strict=True):
         assert large.orders.shape == (8, 30, large.items.size)
         assert not np.array_equal(large.orders[:, :20], old)
+
+
+def test_a_set_that_becomes_sampled_does_not_change_the_estimates_of_the_others(model):
+    start, near, X = model
+    same, changed = sampled(X), sampled(X)
+    for objective in (same, changed):
+        objective.draw(start, kept=20)
+    new = DrawnOrders(changed.large[0].items, changed.large[0].weight)
+    changed.large[0] = new
+    for objective in (same, changed):
+        objective.draw(near, kept=20)
+    log_p = [large.offset for large in same.large]
+    assert [large.offset for large in changed.large[1:]] == log_p[1:]
+    # The new set has no old orders, so log p of the model without interactions is stored.
+    alone = np.diag(np.diagonal(near))
+    assert new.offset == pytest.approx(ref.log_p_set(alone, new.items), abs=1e-10)
+    assert new.offset != pytest.approx(log_p[0], abs=1e-3)
 
 
 def test_the_reported_error_of_the_gradient_is_right(model):

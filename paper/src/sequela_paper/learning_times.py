@@ -158,7 +158,8 @@ def _time_ours(data: Dataset, seed: int, target: float) -> dict[str, Any]:
     history = learner.history_
     there = history["objective"] >= target
     reached = None
-    if there.any():
+    # If sets are sampled, the objectives in the history have an unknown error.
+    if there.any() and learner.objective_se_ == 0.0:
         # The time outside the iterations (for the start and the values of large sets) is included.
         left = float(history["seconds"].iloc[-1] - history["seconds"][there].iloc[0])
         reached = max(seconds - left, 0.0)

@@ -16,7 +16,6 @@ from sequela.cli.inputs import (
     drop_option,
     most_frequent_option,
     solver_options,
-    split_items,
     times_option,
     weights_option,
 )
@@ -167,8 +166,6 @@ def fit(
             raise click.UsageError("--penalty and --cv cannot be used together")
         from sequela.report import FitRunOptions, run_fit
 
-        if "drop" in chosen:
-            chosen["drop"] = tuple(split_items(chosen["drop"]) or ())
         if "fixed" in chosen:
             from sequela.learning.fixed import read_fixed_file
 

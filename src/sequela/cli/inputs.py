@@ -85,9 +85,16 @@ def most_frequent_option(command: Command) -> Command:
 
 
 def drop_option(command: Command) -> Command:
-    """Add ``--drop``."""
+    """Add ``--drop``; the command receives a tuple of columns, or None if it is not given."""
+
+    def read(context: click.Context, option: click.Parameter, text: str | None) -> Any:  # noqa: ARG001
+        return None if text is None else tuple(split_items(text) or ())
+
     return click.option(
-        "--drop", metavar="COLUMNS", help="Columns of DATA that are not items, separated by commas."
+        "--drop",
+        metavar="COLUMNS",
+        callback=read,
+        help="Columns of DATA that are not items, separated by commas.",
     )(command)
 
 
@@ -236,14 +243,14 @@ def load_data(
     most_frequent: int | None = None,
     weights: str | None = None,
     orders: str | None = None,
-    drop: str | None = None,
+    drop: tuple[str, ...] | None = None,
 ) -> Dataset:
     """Read a table of samples and items, and print notices about the import on standard error."""
     from sequela.report import read_samples
 
     return read_samples(
         path, times=times, most_frequent=most_frequent, weights=weights, orders=orders,
-        drop=split_items(drop) or (),
+        drop=drop or (),
     ).data  # fmt: skip
 
 

@@ -14,7 +14,6 @@ from sequela.cli.inputs import (
     drop_option,
     most_frequent_option,
     run_options,
-    split_items,
 )
 from sequela.cli.output import echo, json_option, make_console, print_json, print_table
 
@@ -95,7 +94,7 @@ def posterior(
     options = PosteriorRunOptions(
         prior=read_prior(given["prior"], given["scale"]),
         most_frequent=given["most_frequent"],
-        drop=tuple(split_items(given["drop"]) or ()),
+        drop=given["drop"] or (),
         settings={name: value for name, value in asked.items() if value is not None},
         orders=given["orders"],
     )

@@ -40,7 +40,7 @@ def score(
     data: Path,
     times: str | None,
     weights: str | None,
-    drop: str | None,
+    drop: tuple[str, ...] | None,
     settings: dict[str, Any],
     as_json: bool,
 ) -> None:

@@ -48,7 +48,7 @@ def time(
     model_path: Path,
     data: Path,
     output: Path | None,
-    drop: str | None,
+    drop: tuple[str, ...] | None,
     force: bool,
     settings: dict[str, Any],
     as_json: bool,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from sequela.samples import as_samples
 from sequela.settings import read_settings
 from sequela.simulation import simulate
 from sequela.support.errors import InputError
+from sequela.support.linear_algebra import blas_on_one_thread
 from sequela.support.random import Purpose, stream
 from sequela.support.validation import is_number
 
@@ -35,19 +37,22 @@ if TYPE_CHECKING:
     from sequela.data.dataset import DataLike, Dataset
     from sequela.model import Model, ModelLike
     from sequela.settings import Settings, SettingsKeywords
+    from sequela.simulation import Simulation
 
 __all__ = ["FitCheck", "FitTest", "check_fit"]
 
-# The number of simulated data sets is chosen so that they have about this many cells together,
-# within the limits _FEWEST and _MOST. A simulated cell takes a few nanoseconds.
-_CELLS = 1e8
-# Smallest and largest number of simulated data sets. With five tests and a level of 0.01, a p of at
-# most 0.002 is a finding. For this, most tests need 499 data sets. The tests of pairs and triples
-# need 999, because their p is doubled.
-_FEWEST, _MOST = 599, 999
+# Smallest number of simulated data sets. With five tests and a level of 0.01, a p of at most 0.002
+# is a finding. For this, most tests need 499 data sets. The tests of pairs and triples need 999,
+# because their p is doubled. A simulated cell takes about ten nanoseconds.
+_FEWEST = 999
+# Largest number of tests of a data set. For a level below 0.01, it determines the number of
+# simulated data sets.
+_TESTS = 5
+# At smaller levels, more than 9,999 data sets would be needed, and the check would take long.
+_LEAST_LEVEL = 0.001
 # If there are more samples, a random subset of this size is compared.
 _MOST_SAMPLES = 8_000
-# Largest number of simulated cells in memory.
+# Largest number of cells of the data sets that are simulated together. Their draws are in memory.
 _CELLS_AT_ONCE = 2e7
 # Pairs and triples are compared only for this many items, the most frequent ones.
 _PAIRED_ITEMS = 60
@@ -166,7 +171,8 @@ def check_fit(
         The samples.
     level : float
         Largest probability of at least one finding, over all tests, if theta of the model is the
-        true theta.
+        true theta. At least 0.001. The check simulates 999 data sets if the level is at least 0.01,
+        and more (``10 / level - 1``) if it is smaller, so that every test can have a finding.
     **settings
         `random_state`, `n_threads`; see `Settings`.
 
@@ -193,16 +199,20 @@ def check_fit(
     100 samples have no items at all
     """
     how = read_settings(settings, unused=("draws", "target_se", "budget", "sampling"))
-    if not (is_number(level) and 0.0 < level < 1.0):
-        raise InputError(f"level is {level!r}; expected a number between 0 and 1, such as 0.01")
+    if not (is_number(level) and _LEAST_LEVEL <= level < 1.0):
+        raise InputError(
+            f"level is {level!r}; expected a number from {_LEAST_LEVEL} to 1, such as 0.01"
+        )
     checked = as_model(model)
     values, missing = _comparable(as_samples(checked, data), how.seed)
     if not len(values):
         return FitCheck((), (), float(level), 0, 0, how.seed)
     counts = _Counts(checked, values)
-    simulated = _simulate(checked, counts, values.shape, missing, how)
+    number = max(_FEWEST, ceil(2 * _TESTS / level) - 1)
+    simulated = _simulate(checked, counts, (number, len(values)), missing, how)
     tests = _tests(counts, counts.of(values), simulated, _allowance(checked, len(values)))
-    bound = level / max(1, len(tests))
+    # The smallest possible p can be equal to the bound, which must allow for rounding errors.
+    bound = level / max(1, len(tests)) * (1.0 + 1e-9)
     found = [test for test in tests if test.p <= bound]
     return FitCheck(
         tests=tuple(tests),
@@ -273,25 +283,40 @@ class _Counts:
 def _simulate(
     model: Model,
     counts: _Counts,
-    shape: tuple[int, ...],
+    shape: tuple[int, int],
     missing: NDArray[np.bool_] | None,
     settings: Settings,
 ) -> list[tuple[NDArray[np.float64], ...]]:
-    """Return the counts of simulated data sets with the given shape and missing cells."""
-    size = shape[0]
-    cells = float(size * model.n_items)
-    number = int(np.clip(_CELLS / cells, _FEWEST, _MOST))
-    at_once = max(1, int(_CELLS_AT_ONCE / cells))
+    """Return the counts of simulated data sets with the given missing cells.
+
+    `shape` is the number of data sets, and the number of samples of each of them.
+    """
+    number, size = shape
+    at_once = max(1, int(_CELLS_AT_ONCE / (size * model.n_items)))
     found = []
-    for first in range(0, number, at_once):
-        here = min(at_once, number - first)
-        seed = int(stream(settings.seed, Purpose.FIT_CHECK, 1, first).integers(2**53))
-        drawn = simulate(model, here * size, random_state=seed, n_threads=settings.threads)
-        values = drawn.to_dataset().values
-        for at in range(here):
-            one = values[at * size : (at + 1) * size]
-            found.append(counts.of(one if missing is None else one & ~missing))
+    # Several threads would make the small matrix products of `_Counts.of` many times slower on a
+    # machine that also runs other programs.
+    with blas_on_one_thread():
+        for first in range(0, number, at_once):
+            here = min(at_once, number - first)
+            seed = int(stream(settings.seed, Purpose.FIT_CHECK, 1, first).integers(2**53))
+            drawn = simulate(model, here * size, random_state=seed, n_threads=settings.threads)
+            for at in range(here):
+                one = _values(drawn, at * size, (at + 1) * size)
+                found.append(counts.of(one if missing is None else one & ~missing))
     return found
+
+
+def _values(drawn: Simulation, first: int, last: int) -> NDArray[np.bool_]:
+    """Return the draws from `first` to `last` as a table.
+
+    Filling small tables one after another is faster than filling one table of all draws.
+    """
+    starts = drawn.indptr[first : last + 1]
+    values = np.zeros((last - first, len(drawn.items)), dtype=np.bool_)
+    rows = np.repeat(np.arange(last - first), np.diff(starts))
+    values[rows, drawn.sequence[starts[0] : starts[-1]]] = True
+    return values
 
 
 def _tests(

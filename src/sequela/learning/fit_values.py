@@ -78,7 +78,9 @@ class Start:
         the model without interactions. If it is NaN, the start began at a given theta.
     history : list of tuples
         One tuple per iteration: evaluations so far, objective, KKT residual, number of
-        interactions, and seconds since the beginning of the start.
+        interactions, and seconds since the beginning of the start. If sets are sampled, the
+        objectives have an unknown error, which can be larger than `objective_se`: compare them only
+        between iterations on the same orders.
     """
 
     theta: NDArray[np.float64]

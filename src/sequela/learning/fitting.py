@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sequela.learning.checkpoint import Checkpoint, Running
+from sequela.learning.final_value import VALUE_SAMPLING, final_value
 from sequela.learning.fit_values import Start
 from sequela.learning.fixed import apply_fixed, read_fixed
 from sequela.learning.forecast import announce, forecast
@@ -36,11 +37,8 @@ if TYPE_CHECKING:
     from sequela.learning.solvers.adagrad import AdaGradState
     from sequela.learning.solvers.proximal_newton import NewtonState
 
-__all__ = ["VALUE_SAMPLING", "Fitter"]
+__all__ = ["Fitter"]
 
-# The settings for the log-likelihood of sampled sets, which is computed once per start, at the end
-# of the start.
-VALUE_SAMPLING = Sampling(chains=8, sweeps=2, burn_in=1)
 # The method of section 5 of the paper: one chain per set with M = 50 draws, after a burn-in of 10
 # draws. In the first 50 epochs only base rates are learned.
 _PAPER_SAMPLING = Sampling(chains=1, draws=50, draws_burn_in=10)
@@ -219,13 +217,12 @@ class Fitter:
         For the paper's solver, the KKT residual is estimated again, too. The reason is that its
         last gradient was computed from one short chain per set.
         """
-        wants_gradient = self.options.solver == "adagrad"
-        found = None if wants_gradient else self.objective.new_value(theta)
-        if found is not None:
-            return replace(info, objective=found[0] - self.penalty.value(theta)), found[1]
         likelihood = Likelihood(self.data, settings=self.settings.but(sampling=VALUE_SAMPLING))
+        if self.options.solver != "adagrad":
+            value, error = final_value(self.objective, likelihood, theta)
+            return replace(info, objective=value - self.penalty.value(theta)), error
         model = Model(theta, self.data.items, observation=self.options.observation)
-        evaluation = likelihood.evaluate(model, gradient=wants_gradient)
+        evaluation = likelihood.evaluate(model)
         objective = evaluation.value - self.penalty.value(theta)
         if evaluation.gradient is not None and evaluation.gradient_se is not None:
             distance = self.penalty.subdiff_distance(theta, evaluation.gradient)

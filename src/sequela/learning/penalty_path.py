@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from sequela.data.dataset import Dataset
+from sequela.learning.final_value import VALUE_SAMPLING, final_value
 from sequela.learning.fixed import apply_fixed, read_fixed
 from sequela.learning.largest_penalty import best_without_interactions, penalty_max
 from sequela.learning.penalties import OffDiagonalL1, with_fixed
@@ -16,6 +17,7 @@ from sequela.learning.solvers.contract import Limits
 from sequela.learning.solvers.loop import begin, solve
 from sequela.learning.solvers.proximal_newton import ProximalNewton
 from sequela.learning.starts import units
+from sequela.likelihood.evaluation import Likelihood
 from sequela.likelihood.objective import Objective
 from sequela.observation import as_observation
 from sequela.settings import SettingsKeywords, read_settings
@@ -132,8 +134,9 @@ class PenaltyPath:
     Attributes
     ----------
     table : DataFrame
-        One row per penalty: log-likelihood, objective, number of interactions, KKT residual, and
-        whether the fit converged.
+        One row per penalty: mean log-likelihood and its Monte Carlo standard error (0 if all sets
+        are evaluated exactly), objective, number of interactions, KKT residual, number of
+        evaluations, and whether the fit converged.
     thetas : list of arrays
         The learned theta for each penalty, in the order of the table.
     items : tuple of str
@@ -198,6 +201,7 @@ def path(
         unit = units(objective)
         theta = apply_fixed(best_without_interactions(objective), fixed)
         limits = Limits(tol=how.tol, max_iter=how.max_iter)
+        likelihood = Likelihood(read, settings=settings.but(sampling=VALUE_SAMPLING))
         rows = []
         thetas = []
         for strength in check_penalties(penalties):
@@ -205,11 +209,15 @@ def path(
             state, info = solve(solver, objective, begin(solver, objective, theta), limits)
             theta = state.theta
             thetas.append(theta)
+            value, error = -state.loss, 0.0
+            if objective.is_sampled:
+                value, error = final_value(objective, likelihood, theta)
             rows.append(
                 {
                     "penalty": strength,
-                    "log_likelihood": -state.loss,
-                    "objective": info.objective,
+                    "log_likelihood": value,
+                    "log_likelihood_se": error,
+                    "objective": value - solver.penalty.value(theta),
                     "interactions": int(np.count_nonzero(theta) - np.count_nonzero(np.diag(theta))),
                     "kkt_residual": info.residual,
                     "evaluations": info.evaluations,

@@ -19,7 +19,7 @@ import pandas as pd
 
 from sequela.budget import check_budget
 from sequela.data.dataset import Dataset
-from sequela.learning.fitting import VALUE_SAMPLING
+from sequela.learning.final_value import VALUE_SAMPLING
 from sequela.learning.fixed import apply_fixed, read_fixed
 from sequela.learning.optima import group_starts
 from sequela.learning.penalties import OnSupport, with_fixed

@@ -304,7 +304,7 @@ class Objective:
             gradient += slope
         weighed: list[Weighed] = []
         if self.large:
-            weighed = self._weigh(columns)
+            weighed = self._weigh(columns, self.large)
             stacks = self._chain_gradients(columns, weighed)
             for place, large in enumerate(self.large):
                 loss -= large.weight * weighed[place].log_p
@@ -367,7 +367,7 @@ class Objective:
         if self.large:
             parameters = Parameters(theta, self.observation, any_times=True)
             columns = [parameters.columns(large.items) for large in self.large]
-            stacks = self._chain_gradients(columns, self._weigh(columns))
+            stacks = self._chain_gradients(columns, self._weigh(columns, self.large))
             for place, large in enumerate(self.large):
                 chains = stacks[place].shape[0]
                 spread = (stacks[place] * chains).var(axis=0, ddof=1) / chains
@@ -398,10 +398,13 @@ class Objective:
     def draw(self, theta: NDArray[np.float64], kept: int) -> None:
         """Draw `kept` orders per chain at theta; they replace the old orders.
 
-        At the first draw, the chains start from orders of the model without interactions, and log
-        p(S) of this model is stored as the estimate of log p(S). If theta has interactions, the
-        loss then has a constant error, which does not change the optimum. At later draws, the
-        chains continue from their states, and the estimate is updated.
+        At the first draw for a set S, its chains start from orders of the model without
+        interactions, and log p(S) of this model is stored as the estimate of log p(S). If theta has
+        interactions, the loss then has a constant error, which does not change the optimum. At
+        later draws, the chains continue from their states, and the estimate is updated from the old
+        orders. Its error grows from draw to draw, because a fit adapts theta to the old orders. So
+        the loss must not be reported as a result. Evaluate theta anew instead
+        (`learning.final_value`).
         """
         if not self.is_sampled:
             return
@@ -409,8 +412,7 @@ class Objective:
         for part in self._missing_parts:
             part.draw(parameters, kept, self.settings, (0, self.start, self.draws))
         columns = [parameters.columns(large.items) for large in self.large]
-        drawn = all(large.states.size for large in self.large)
-        carried = [found.log_p for found in self._weigh(columns)] if drawn else None
+        carried = self._carry(columns)
         sampling = self.settings.sampling
         key = DrawKey(self.settings.seed, self.start, self.draws)
         done = run_all(
@@ -424,22 +426,30 @@ class Objective:
         self.draws += 1
         for s, large in enumerate(self.large):
             chains = done[s * sampling.chains : (s + 1) * sampling.chains]
-            large.replace(columns[s], chains, None if carried is None else carried[s])
+            large.replace(columns[s], chains, carried[s])
 
-    def _weigh(self, columns: list[Columns]) -> list[Weighed]:
-        """Return, for every sampled set, the weights of its orders, log p and effective share."""
+    def _carry(self, columns: list[Columns]) -> list[float | None]:
+        """Return log p of every sampled set by its present orders, or None if it has no orders."""
+        places = [s for s, large in enumerate(self.large) if large.states.size]
+        weighed = self._weigh([columns[s] for s in places], [self.large[s] for s in places])
+        log_p: list[float | None] = [None] * len(self.large)
+        for s, found in zip(places, weighed, strict=True):
+            log_p[s] = found.log_p
+        return log_p
+
+    def _weigh(self, columns: list[Columns], sets: list[DrawnOrders]) -> list[Weighed]:
+        """Return, for every given set, the weights of its orders, log p and effective share."""
         done = run_all(
             [
                 partial(large.log_weights, columns[s], c)
-                for s, large in enumerate(self.large)
+                for s, large in enumerate(sets)
                 for c in range(len(large.states))
             ],
             self.threads,
         )
         each = iter(done)
         return [
-            large.weigh(np.stack([next(each) for _ in range(len(large.states))]))
-            for large in self.large
+            large.weigh(np.stack([next(each) for _ in range(len(large.states))])) for large in sets
         ]
 
     def _chain_gradients(
