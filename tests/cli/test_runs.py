@@ -99,7 +99,7 @@ def test_an_existing_folder_is_kept(folder, table, tmp_path):
     foreign.mkdir()
     (foreign / "thesis.tex").write_text("years of work")
     refused = run("fit", table, "-o", foreign, "--times", "time", "--force", code=2)
-    assert "did not make it" in refused.stderr
+    assert "was not made by sequela" in refused.stderr
     assert (foreign / "thesis.tex").read_text() == "years of work"
     assert (
         "should be made, does not exist"
@@ -552,7 +552,7 @@ def test_the_suggested_plan_reads_labels_with_a_hyphen_and_leaves_out_columns(
     step = next(line for line in done.stdout.splitlines() if "sequela plan" in line)
     read = plan.make_context("plan", shlex.split(step)[2:]).params
     assert {read["first"], read["second"]} == {"-7q", "-18q"}
-    assert read["drop"] == "age"
+    assert read["drop"] == ("age",)
     refused = run("order", "fit", "-7q", "-18q", code=2)
     assert "write -- before the items" in refused.stderr
     assert "-18q" in run("order", "fit", "--", "-7q", "-18q").stdout

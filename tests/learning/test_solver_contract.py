@@ -281,47 +281,6 @@ def test_without_ascent_it_tries_again_without_its_memory():
     assert info.evaluations == 6 + 30 + 30
 
 
-class Switching(Closed):
-    """An objective that is sampled, with a wrong loss and gradient, if many entries are free."""
-
-    is_partial = True
-
-    def prepare(self, support):
-        self.is_sampled = np.count_nonzero(support) > 3
-
-    def evaluate(self, theta, *, full=False):
-        loss, gradient = super().evaluate(theta, full=full)
-        return (loss - 5.0, gradient + 0.01) if self.is_sampled else (loss, gradient)
-
-
-def test_it_does_not_end_with_the_values_of_sampled_sets_if_all_sets_have_become_exact():
-    """At the start, two interactions violate optimality, so both become free, and sets are sampled.
-
-    At the optimum, one of the two is zero, so it is not free, and no set is sampled.
-    """
-    design = np.array([[0.0, 1.0], [0.9, 0.0]])
-
-    def function(theta):
-        away = float(np.sum(design * theta)) - 1.0
-        rates = np.diag(np.diagonal(theta)) - 0.5 * np.eye(2)
-        return 0.5 * (away**2 + float(np.sum(rates**2))), away * design + rates
-
-    solver, objective, was_sampled = solvers(2)["newton"], Switching(function), []
-    state, info = solve(
-        solver, objective, begin(solver, objective, np.zeros((2, 2))), LIMITS,
-        lambda *_: bool(was_sampled.append(objective.is_sampled)),
-    )  # fmt: skip
-    assert True in was_sampled
-    assert not objective.is_sampled
-    assert info.status is Status.CONVERGED
-    assert info.objective == solver.objective(state)
-    assert info.floor == 0.0
-    np.testing.assert_allclose(state.theta, [[0.5, 0.9], [0.0, 0.5]], atol=1e-5)
-    distance = solver.penalty.subdiff_distance(state.theta, -function(state.theta)[1])
-    assert info.residual == pytest.approx(distance.max(), abs=1e-12)
-    assert info.residual <= LIMITS.tol
-
-
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_it_ends_when_the_watcher_says_so_and_goes_on_to_the_same_bits(after):
     solver, objective = solvers(3)["newton"], curved(5, 3)

@@ -64,9 +64,9 @@ def test_other_data_are_refused(data, tmp_path):
     keep_data(other, tmp_path / "b")
     (tmp_path / "b" / "data.npz").replace(tmp_path / "a" / "data.npz")
     read_data.cache_clear()
-    with pytest.raises(InputError, match="not those of the plan"):
+    with pytest.raises(InputError, match="does not contain the samples of this plan"):
         run(plan_of(data), tmp_path / "a", backend="threads")
-    with pytest.raises(InputError, match="not those of the plan"):
+    with pytest.raises(InputError, match="does not contain the samples of this plan"):
         read_plan(tmp_path / "a")
     (tmp_path / "a" / "data.npz").write_bytes(b"PK\x03\x04 half of it")
     with pytest.raises(InputError, match="cannot be read"):

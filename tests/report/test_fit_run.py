@@ -441,11 +441,11 @@ def test_a_run_that_goes_on_from_its_checkpoint_replaces_its_own_folder(table, t
 
 
 def test_a_check_that_a_signal_ended_counts_as_interrupted(table, tmp_path, monkeypatch):
-    original = sequela.report.fit_run.order_ranges
+    original = sequela.report.fit_checks.order_ranges
 
     def stopped(*arguments, **options):
         return replace(original(*arguments, **options), interrupted=True)
 
-    monkeypatch.setattr(sequela.report.fit_run, "order_ranges", stopped)
+    monkeypatch.setattr(sequela.report.fit_checks, "order_ranges", stopped)
     options = FitRunOptions(penalty=0.05, times="time", most_frequent=3, starts=1, seed=1)
     assert run_fit(table, tmp_path / "fit", options, output=PLAIN).interrupted

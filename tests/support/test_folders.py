@@ -59,5 +59,5 @@ def test_a_folder_of_others_is_never_replaced(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(InputError, match="replace it with force=True"):
         check_folder(tmp_path, force=False)
-    with pytest.raises(InputError, match="did not make it"):
+    with pytest.raises(InputError, match="was not made by sequela"):
         check_folder(tmp_path, force=True)

@@ -263,6 +263,7 @@ def test_the_number_of_a_purpose_is_part_of_what_a_seed_means():
         "COMPLETIONS": 12,
         "STUDY": 13,
         "FIT_CHECK": 14,
+        "SUBTYPES": 15,
     }
     # If two names had the same number, the comparison above would see only the first name. So
     # check that all names have different numbers.

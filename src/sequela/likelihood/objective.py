@@ -8,7 +8,7 @@ requests new orders.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from sequela.likelihood.plan import Plan
 from sequela.likelihood.reweighting import DrawKey, DrawnOrders
 from sequela.likelihood.seconds import COMPONENT_SECONDS, LATTICE_SECONDS, ORDER_SECONDS
 from sequela.likelihood.ways import Way, is_exact
+from sequela.likelihood.work import Work
 from sequela.observation import phases_of
 from sequela.support.errors import BudgetError
 from sequela.support.threads import run_all
@@ -62,21 +63,6 @@ _DRAWN_SECONDS = 5e-5
 # Components may take at most this many times as long as lattices and drawn orders for the same
 # sets.
 _MOST_OF_ORDERS = 4.0
-
-
-class Work(NamedTuple):
-    """The work of one evaluation, for each method of evaluating sets.
-
-    `lattices` is the number of operations on lattices if all items interact, and `integrals` is the
-    number of operations for the integrals over time. `sampled` is the number of items in sampled
-    sets, times the number of items of the model. `table` is the number of values that are stored
-    for the integrals.
-    """
-
-    lattices: float
-    integrals: float
-    sampled: float
-    table: float
 
 
 class Objective:

@@ -137,16 +137,9 @@ def _end_round(
     """
     state, info = reached
     spent = info.iterations >= limits.max_iter
-    was_sampled = objective.is_sampled
     if solver.may_widen(state):
         before = state
         state, info = _widen(solver, objective, state, info, limits)
-        if was_sampled and not objective.is_sampled:
-            # The residual was computed from orders to which theta was fitted. From now on, all sets
-            # are exact.
-            info = replace(info, floor=0.0)
-            if not spent:
-                return state, info
         arrived = info.residual <= max(limits.tol, 0.1 * info.floor)
         if not (arrived or spent or _is_stuck(before, state, limits)):
             return state, info
@@ -218,7 +211,6 @@ def _widen(
         objective.draw(state.theta, max(state.kept, FIRST_KEPT))
         loss, gradient = objective.evaluate(state.theta)
         state = replace(state, loss=loss, gradient=gradient)
-        info = replace(info, objective=solver.objective(state))
     if not objective.is_partial:  # every gradient is complete
         return replace(state, free=None, inner_tol=0.0), info
     inner = max(_TIGHTEST * limits.tol, _INNER_SHARE * info.residual)
