@@ -147,6 +147,13 @@ def test_diagnostics_agree_with_their_definitions():
     assert not judge(broken, values[:, :, 0], [("a", "b"), ("a", "c")], (1.0, 1.0, 1.0)).converged
 
 
+def test_r_hat_of_equally_many_zeros_and_ones_has_no_warning():
+    """The distances of these values from their median do not vary. (Warnings are errors here.)"""
+    rng = np.random.default_rng(1)
+    values = np.array([rng.permutation(np.repeat([0.0, 1.0], 50)) for _ in range(4)])
+    assert r_hat(values) == pytest.approx(1.0, abs=0.02)
+
+
 def test_a_file_gives_everything_back(tmp_path):
     found = made_up()
     found.save(tmp_path / "p.npz")

@@ -50,7 +50,10 @@ def _of_varying(
         answer[finite & ~varies] = constant
         if varies.any():
             assert callable(function)  # noqa: S101 - a function of ArviZ
-            answer[varies] = function(flat[:, :, varies], chain_axis=0, draw_axis=1)
+            # If 0 and 1 are the only values and are equally frequent, their distances from the
+            # median do not vary. R-hat of these distances is then 0 / 0, which ArviZ leaves out.
+            with np.errstate(invalid="ignore", divide="ignore"):
+                answer[varies] = function(flat[:, :, varies], chain_axis=0, draw_axis=1)
     return answer.reshape(values.shape[2:])
 
 
