@@ -8,7 +8,7 @@ calling it from compiled code takes no extra time.
 
 import numpy as np
 
-from sequela.support.jit import helper
+from sequela.support.jit import helper, multiply_add
 
 
 @helper
@@ -62,10 +62,14 @@ def add_product(C, A, row_stride, column_stride, B, first, last, rows, inner):
                 b1 = B1[x]
                 b2 = B2[x]
                 b3 = B3[x]
-                C0[x] += a00 * b0 + a01 * b1 + a02 * b2 + a03 * b3
-                C1[x] += a10 * b0 + a11 * b1 + a12 * b2 + a13 * b3
-                C2[x] += a20 * b0 + a21 * b1 + a22 * b2 + a23 * b3
-                C3[x] += a30 * b0 + a31 * b1 + a32 * b2 + a33 * b3
+                near = multiply_add(a00, b0, multiply_add(a01, b1, C0[x]))
+                C0[x] = multiply_add(a02, b2, multiply_add(a03, b3, near))
+                near = multiply_add(a10, b0, multiply_add(a11, b1, C1[x]))
+                C1[x] = multiply_add(a12, b2, multiply_add(a13, b3, near))
+                near = multiply_add(a20, b0, multiply_add(a21, b1, C2[x]))
+                C2[x] = multiply_add(a22, b2, multiply_add(a23, b3, near))
+                near = multiply_add(a30, b0, multiply_add(a31, b1, C3[x]))
+                C3[x] = multiply_add(a32, b2, multiply_add(a33, b3, near))
     # Add the part that the blocks do not cover. A single loop does this, to save time for
     # compilation: every vectorised loop is compiled again in each kernel that calls this function.
     for p in range(rows):
@@ -75,7 +79,7 @@ def add_product(C, A, row_stride, column_stride, B, first, last, rows, inner):
             Bq = B[q]
             a = A[at + q * column_stride]
             for x in range(np.uintp(first), np.uintp(last)):
-                Cp[x] += a * Bq[x]
+                Cp[x] = multiply_add(a, Bq[x], Cp[x])
 
 
 @helper
@@ -114,11 +118,11 @@ def lane_dot(a, b, length):
     s3 = 0.0
     whole = length - length % 4
     for x in range(0, whole, 4):
-        s0 += a[x] * b[x]
-        s1 += a[x + 1] * b[x + 1]
-        s2 += a[x + 2] * b[x + 2]
-        s3 += a[x + 3] * b[x + 3]
+        s0 = multiply_add(a[x], b[x], s0)
+        s1 = multiply_add(a[x + 1], b[x + 1], s1)
+        s2 = multiply_add(a[x + 2], b[x + 2], s2)
+        s3 = multiply_add(a[x + 3], b[x + 3], s3)
     rest = 0.0
     for x in range(whole, length):
-        rest += a[x] * b[x]
+        rest = multiply_add(a[x], b[x], rest)
     return (s0 + s2) + (s1 + s3) + rest

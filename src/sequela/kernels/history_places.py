@@ -53,7 +53,8 @@ def weigh_places(order, length, item, room, tables, statements):
     known = statements[0].shape[0] > 0
     absent = 1.0
     total = place_weights(weights, rates, exits, order, length, item, tables)
-    if known:
+    # A NaN means that not all weights were filled. Then they must be computed from logarithms.
+    if known and total == total:
         total = weigh_statements(weights, order, length, item, statements)
     if not 1e-200 < total < 1e200:
         total, absent = log_place_weights(weights, rates, exits, order, length, item, tables)

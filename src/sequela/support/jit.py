@@ -8,13 +8,15 @@ this module. These are the options and the reasons for them:
 two threading layers of Numba can end the process: workqueue aborts if two threads call such a
 kernel, and OpenMP crashes after a fork.
 - ``cache``: a kernel is compiled once per machine, not once per process.
-- ``fastmath`` without ``nnan`` and ``ninf``: the compiler may join a product and a sum to one
-operation. But NaN and infinity keep their meaning, because range checks rely on them.
-- ``fastmath`` without ``reassoc``: if Numba may change the sequence of the terms of a sum, it
-compiles the loop twice, with and without vector instructions. The addresses of the arrays, which
-differ between threads, then decide which version runs, and the last bit of the sum could depend on
-the thread. Therefore long sums are written as several partial sums (`gemm.lane_sum`). One vector
-instruction can update all of them.
+- ``fastmath`` may only ignore the sign of zero (``nsz``). The compiler often makes two versions of
+a loop, with and without vector instructions. The addresses of the arrays, which differ between runs
+and threads, decide which version runs. So both versions must compute the same bits. They might not
+with ``reassoc`` (terms of a sum in another sequence), ``contract`` (a product and a sum joined to
+one operation) or ``arcp`` (a product with the inverse instead of a division). Therefore long sums
+are written as several partial sums (`gemm.lane_sum`), which one vector instruction can update.
+Products and sums are joined explicitly by `multiply_add`.
+- ``fastmath`` without ``nnan`` and ``ninf``: NaN and infinity keep their meaning, because range
+checks rely on them.
 - ``error_model="numpy"``: a division by zero gives infinity, not an exception inside a kernel.
 """
 
@@ -33,12 +35,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numba
+import numba.extending
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import event
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["call", "helper", "inlined", "kernel"]
+__all__ = ["call", "helper", "inlined", "kernel", "multiply_add"]
 
 _log = logging.getLogger("sequela")
 
@@ -49,7 +53,7 @@ typeof: Any = numba.typeof
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
-    "fastmath": {"contract", "nsz", "arcp"},
+    "fastmath": {"nsz"},
 }
 
 _INSIDE_ONLY: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -128,6 +132,20 @@ def inlined(function: Callable[..., Any]) -> Any:
     would take as long as compiling the large kernel itself.
     """
     return numba.njit(inline="always", **_OPTIONS, **_INSIDE_ONLY)(function)
+
+
+@numba.extending.intrinsic
+def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Any:  # noqa: ARG001 - Numba passes it
+    """Return a * b + c as one operation, or as two on a processor that has no such operation."""
+
+    def lower(_context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        double = ir.DoubleType()
+        function = builder.module.declare_intrinsic(
+            "llvm.fmuladd", [double], ir.FunctionType(double, [double, double, double])
+        )
+        return builder.call(function, values)
+
+    return numba.float64(numba.float64, numba.float64, numba.float64), lower
 
 
 class _Progress:
