@@ -46,7 +46,7 @@ SCENARIOS = ("right model", "observation effects", "two subtypes")
 
 
 def one(name: str, seed: int) -> dict[str, Any]:
-    """Learn from one data set, and return its row of the table."""
+    """Simulate data, learn a model, check its orders, and return counts: a row of the table."""
     values, orders = scenario(name, seed)
     before = arrivals_before(orders)
     how: dict[str, Any] = {"random_state": seed, "n_threads": 1}

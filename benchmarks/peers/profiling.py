@@ -70,7 +70,7 @@ def profile(places: Places, *, quick: bool = False) -> None:
 
 
 def _profile(places: Places, X: np.ndarray, seconds: float) -> dict[str, Any]:
-    """Return a profile of repeated fits on one thread: functions, the largest shares first."""
+    """Run fits on one thread under a profiler; return the functions that take the most time."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         np.savez_compressed(folder / "samples.npz", X=X)

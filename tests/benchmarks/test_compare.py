@@ -34,7 +34,10 @@ def test_revisions_alternate_after_a_first_run_of_each():
 
 
 def test_ratios_are_those_of_neighbours():
-    """Each run is compared with its neighbour, so a machine that becomes slower does no harm."""
+    """The ratio head / base is computed for each pair of adjacent runs.
+
+    So the ratios stay right if the machine becomes slower from run to run.
+    """
     given = {"base": iter([1.0, 3.0, 10.0]), "head": iter([2.0, 6.0, 30.0])}
 
     def measure(side, name, first):

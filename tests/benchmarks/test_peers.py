@@ -102,8 +102,8 @@ def test_names_are_unique_and_cases_exist():
 def test_mhn_is_given_what_it_should_end_with():
     """mhn gets only sets of a size with which it should finish within the time limit.
 
-    A fit of mhn needs about 220 evaluations. In ten seconds, mhn can evaluate the 40 sets of 8
-    items so often, but not the 10 sets of 12 items.
+    A fit of mhn needs about 220 evaluations. Within ten seconds, mhn can evaluate the 40 sets of 8
+    items 220 times, but not the 10 sets of 12 items.
     """
     X = np.zeros((50, 100), dtype=bool)
     X[:, :8] = True
@@ -280,7 +280,7 @@ def test_a_profile_counts_the_innermost_function_of_ours():
 
 
 def test_every_remark_is_on_a_place_that_there_is():
-    """If a remark has a name like Class.method, this version or version 0.1 has this method."""
+    """Every remark on a method names a method of this version or of version 0.1."""
     from sequela.learning.solvers.proximal_newton import ProximalNewton
     from sequela.likelihood import Likelihood
     from sequela.likelihood.exact import ExactWork

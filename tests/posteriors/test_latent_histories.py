@@ -144,8 +144,8 @@ CASES = {
 def test_histories_are_drawn_from_their_exact_distribution(known, slow):
     """Compare how often each history is drawn with its exact probability (chi-squared test).
 
-    The histories of 3,000 independent copies of a sample are drawn. If an item is very slow, the
-    weights of its places are computed with logarithms.
+    The histories of 3,000 independent copies of a sample are drawn. In the case "slow item", the
+    weights of the places of this item are so small that the kernel uses logarithms.
     """
     copies, n = 3000, 5
     theta = ref.random_theta(np.random.default_rng(5), n)

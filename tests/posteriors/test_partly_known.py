@@ -311,7 +311,7 @@ def test_the_metric_contains_the_information_of_histories(monkeypatch):
     complete = np.nonzero(data.set_sizes + data.missing.sum(axis=1) == 0)[0]
     rows += [(ref.gradient_sequence(at, []) * slope).ravel() for _ in complete]
     rest = len(data) - len(rows)
-    # The complete samples with latent orders have no scores.
+    # The metric uses no scores of complete samples with latent orders. `rest` is their number.
     assert rest == len(problem.target.large_start) - 1
     wanted = np.linalg.eigvalsh(np.array(rows).T @ np.array(rows))[::-1]
     metric = estimate_metric(problem, [state])

@@ -254,7 +254,8 @@ def test_simulated_studies_keep_what_is_known_of_the_existing_samples():
         assert not table.missing[:, 3:].any()
         assert table.orders[:total] == PARTLY.orders
         assert not any(table.orders[total:])
-    # The new samples have the patterns of the existing samples, as often as these have them.
+    # The new samples have the same patterns of missing cells as the existing samples, with the same
+    # frequencies.
     missing = np.vstack([table.missing[total:, :3] for table in tables])
     for pattern, share in ([0, 0, 1], 5 / 18), ([0, 1, 0], 3 / 18), ([0, 0, 0], 10 / 18):
         found = (missing == np.array(pattern, bool)).all(axis=1).mean()

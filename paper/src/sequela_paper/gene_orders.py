@@ -62,7 +62,10 @@ _DECIDED = 2.0
 
 
 def cases(settings: Settings) -> list[dict[str, Any]]:
-    """Return the cases: fits for each number of other items, and the evidence of each pair."""
+    """Return the cases: fits by both solvers, and comparisons of each order with its reverse.
+
+    Both kinds have cases for several numbers of other items.
+    """
     common = {
         "folder": str(settings.data),
         "iterations": _QUICK_ITERATIONS if settings.quick else _PAPER_ITERATIONS,

@@ -126,7 +126,9 @@ class Calls:
 
     samples: list[str]
     genes: list[str]
-    where: tuple[array[int], array[int]]  # sample and gene of each line that counts
+    # For each line that counts: the position of its sample in `samples`, and of its gene in
+    # `genes`.
+    where: tuple[array[int], array[int]]
     sequenced: list[str] | None  # samples that the first line of older files of cBioPortal lists
     files: list[SourceFile]
     notes: list[str] = field(default_factory=list)

@@ -47,7 +47,7 @@ class Asked:
 class Columns:
     """The roles of the columns of a file."""
 
-    labels: list[str]  # of all columns; '' if the column of ids has no label
+    labels: list[str]  # labels of all columns; '' if the column of ids has no label
     # Positions of columns:
     ids: int | None
     time: int | None

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 __all__ = ["TableKeywords", "read_table", "text_rows"]
 
 _LOOKED_AT = 1 << 20  # the separator is guessed from this many characters at the start
-_MANY_ITEMS = 50  # a table with fewer columns rarely has the samples in its columns
+_MANY_ITEMS = 50  # With fewer columns, no note says that the table may have its items in rows.
 _MEANINGS = (None, "keep", "absent", "refuse")
 
 

@@ -1,9 +1,9 @@
 """Arrival times of the items of a component, given a posterior of the observation time.
 
-Means and second moments of arrival times, and the order of two items of the same component, need
-one pass over the adjoint functions, as gradients do (`components.component_gradient`). The order of
-two items of different components needs the probabilities of the states at times s before an
-observation at t. Gradients between components need the same probabilities (`crossing`).
+One pass over the adjoint functions (as for gradients, `components.component_gradient`) gives the
+means and second moments of arrival times, and the orders of items of the same component. The order
+of two items of different components needs more: the probabilities of the states at times s before
+an observation at t. Gradients between components need the same probabilities (`crossing`).
 """
 
 import numpy as np

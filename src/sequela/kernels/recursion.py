@@ -32,9 +32,8 @@ def split_bits(k):
     """Return (low, tile, top), the numbers of bits for a row, for rows of a tile, and for tiles."""
     low = min(max(k, 3), LOW_BITS)
     if k == LOW_BITS + 1:
-        low = (
-            LOW_BITS - 1
-        )  # this gives four rows; with two rows, the matrix product would be slower
+        # Use four rows, because with two rows the matrix product would be slower.
+        low = LOW_BITS - 1
     tile = min(max(k - low, 0), TILE_BITS)
     return low, tile, max(k - low - tile, 0)
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from sequela.support.jit import helper
 
-# The length of a row is a multiple of this number.
+# Rows are padded to a multiple of this length, so that loops over rows can be vectorised.
 _LANES = 8
 
 
@@ -113,10 +113,11 @@ def forward(times, holding, rates, factors, lattice, stop_rate, width):
 
 @helper
 def close_state(total, to, below, row, rates, flow, width):
-    """Add the sums over a state and the states below it to the row of its item and to its parent.
+    """When the walk leaves a state, add its sums to the row of its item and to its parent.
 
-    Four entries are read before any entry is written. Otherwise the compiler would use no vectors,
-    because it cannot know that the rows do not overlap.
+    The sums of a state include those of all states below it in the tree. Four entries are read
+    before any entry is written. Otherwise the compiler would use no vectors, because it cannot know
+    that the rows do not overlap.
     """
     w = np.uintp(width)
     first = np.uintp(row)

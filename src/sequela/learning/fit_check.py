@@ -42,13 +42,14 @@ if TYPE_CHECKING:
 __all__ = ["FitCheck", "FitTest", "check_fit"]
 
 # Smallest number of simulated data sets. With five tests and a level of 0.01, a p of at most 0.002
-# is a finding. For this, most tests need 499 data sets. The tests of pairs and triples need 999,
-# because their p is doubled. A simulated cell takes about ten nanoseconds.
+# is a finding. Most tests need 499 data sets to reach such a small p. The tests of pairs and
+# triples need 999, because their p is doubled. A simulated cell takes about ten nanoseconds.
 _FEWEST = 999
-# Largest number of tests of a data set. For a level below 0.01, it determines the number of
-# simulated data sets.
+# The largest number of tests of one check. The more tests there are, and the smaller the level is,
+# the more data sets must be simulated, so that every test can have a finding.
 _TESTS = 5
-# At smaller levels, more than 9,999 data sets would be needed, and the check would take long.
+# The smallest level. A smaller one would need more than 9,999 data sets, and the check would take
+# long.
 _LEAST_LEVEL = 0.001
 # If there are more samples, a random subset of this size is compared.
 _MOST_SAMPLES = 8_000

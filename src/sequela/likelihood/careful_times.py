@@ -160,7 +160,7 @@ class _Exponentials:
 
 
 def _rates(theta: NDArray[np.float64], columns: Columns, t: float) -> list[list[Decimal | None]]:
-    """Return the rate times t of each column in each state; None for items that are present."""
+    """Return, for each state, the rate of each column times t; None for items that are present."""
     k, items = columns.k, columns.items.tolist()
     scale = Decimal(t)
     base = [Decimal(float(theta[j, j])).exp() * scale for j in items]

@@ -225,7 +225,10 @@ class CrossGradient:
 
 
 class _Products:
-    """Multiply the tables X and Y of components at some times, and add the products to a sum."""
+    """Multiply the tables X and Y of components at some times, and add the products to a sum.
+
+    X and Y are those of the kernel `crossing.presence_and_steps`.
+    """
 
     def __init__(
         self,

@@ -208,7 +208,8 @@ class Parameters:
     ) -> None:
         k = columns.k
         m = columns.items.shape[0]
-        full = G[:, m : m + 1] * per_time  # the gradient of items that are not columns
+        # For items that are not columns, the entry is column m of G (times spent) times a factor.
+        full = G[:, m : m + 1] * per_time
         full[:, columns.items] = G[:, :m]
         full[:, columns.hidden] = 0.0
         own = columns.items[:k]

@@ -219,9 +219,9 @@ class Visited:
 
 
 class _Near:
-    """Recognises optima that are already known, before a fit has reached them completely.
+    """Stops a fit early when it comes close to an optimum that is already known.
 
-    `found` is the recognised optimum; None if there is none yet.
+    `found` is this optimum; None while the fit is not close to a known optimum.
     """
 
     def __init__(self, known: Sequence[Visited]) -> None:

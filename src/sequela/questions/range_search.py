@@ -1,6 +1,7 @@
-"""The search of `order_ranges`: models with the opposite order, and profiles of pairs.
+"""The search behind `order_ranges`: for better models, and for the range of each order.
 
-A rival of a model is another model in which the order of a pair is the opposite.
+The profile of a pair is a series of models in which the order of the pair moves step by step
+(`order_paths`). A rival of a model is another model in which the order of a pair is the opposite.
 """
 
 from __future__ import annotations

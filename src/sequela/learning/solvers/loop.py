@@ -153,7 +153,11 @@ def _end_round(
 
 
 def _is_stuck(before: NewtonState, after: NewtonState, limits: Limits) -> bool:
-    """Return whether another round would repeat this one: same free entries, smallest tolerance."""
+    """Return whether another round would only repeat the last one.
+
+    This is so if the last round has not changed the free entries, and its tolerance was already the
+    smallest one.
+    """
     same = (
         before.free is not None
         and after.free is not None
