@@ -70,7 +70,7 @@ def compile_first() -> None:
 
 def main() -> None:
     """Measure the times, print a table, and write the results."""
-    warnings.simplefilter("ignore")  # several optima are expected here
+    warnings.simplefilter("ignore")  # ignore warnings: several optima are expected here
     cohorts: dict[str, Callable[[], Dataset]] = {"built-in samples": example_samples}
     folder = data_folder()
     if folder is not None:

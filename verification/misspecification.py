@@ -243,7 +243,7 @@ def _total(rows: list[dict[str, Any]], column: str) -> int:
 
 
 def counted(rows: list[dict[str, Any]], whole: str, part: str) -> tuple[str, str]:
-    """Return, as texts, the total of column `whole`, and the total of `part` as a share of it.
+    """Return two texts: the total of column `whole`, and the share of this total that `part` has.
 
     The standard error of the share is computed from the differences between data sets, because the
     pairs of a data set are not independent.

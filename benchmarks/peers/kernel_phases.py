@@ -153,7 +153,7 @@ def phases(n: int, k: int, peak: float) -> list[dict[str, Any]]:
     """
     given = arrays(n, k)
 
-    run(_HOLDING, 1, n, k, given)  # compiles the kernel if necessary
+    run(_HOLDING, 1, n, k, given)  # this first call compiles the kernel if necessary
 
     def seconds(phase: int) -> float:
         repeats = max(1, int(_SECONDS / max(run(phase, 1, n, k, given), 1e-6)))

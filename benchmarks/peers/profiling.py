@@ -176,9 +176,10 @@ def _instructions(sizes: tuple[int, ...]) -> dict[str, Any]:
             if total is None or not base:
                 return {"tool": tool, "message": f"{tool} gave no count", "rows": rows}
             sizes_of = np.unique(X, axis=0).sum(axis=1)
-            # `base` has the instructions of the start of a process and of one gradient for the
-            # first (smallest) n. So for this n, the difference belongs to `more` gradients. For a
-            # larger n, the gradient in `base` is negligible, and all `more + 1` gradients count.
+            # `base` counts the instructions of a process that starts and computes one gradient for
+            # the first (smallest) n. For this n, `total` differs from `base` by `more` gradients.
+            # For a larger n, the gradient in `base` is so small that all `more + 1` gradients
+            # count.
             gradients = more if not rows else more + 1
             each = (total - base) / gradients
             operations = float(np.sum(6 * n * 2.0**sizes_of))

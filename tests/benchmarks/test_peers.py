@@ -235,7 +235,7 @@ def test_the_limit_ends_a_fit_with_what_it_has(tool, tmp_path, workers, monkeypa
     X = load("sim-n8-N60").X
     recorder = workers["common"].Recorder(tmp_path, -1.0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a fit that was stopped gives a warning
+        warnings.simplefilter("ignore")  # ignore the warning about a fit that was stopped
         found = worker.learn(job_of(tool), X, dense_theta(X), recorder)
     assert found["stopped"]
     assert found["iterations"] == 0

@@ -218,7 +218,7 @@ def test_a_worker_thread_can_fit():
 
 @pytest.mark.parametrize("options", [{"n_starts": 2}, {"solver": "adagrad", "max_iter": 3}])
 def test_a_bar_that_is_asked_for_is_shown_and_changes_nothing(options, capsys, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich writes as to a terminal
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then writes as to a terminal
     data = simulated(4, 60, 1).without_times()
     with quiet():
         shown = SetChain(0.02, random_state=1, progress=True, **options).fit(data)

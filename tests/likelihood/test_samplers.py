@@ -121,7 +121,7 @@ def test_a_block_of_all_items_is_an_exact_draw(k, sparsity):
     rng = np.random.default_rng(k)
     counts = collections.Counter()
     for _ in range(6000):
-        order = np.arange(k)  # the start is always the same: it must not matter
+        order = np.arange(k)  # all chains start at this order, which must not matter
         case.relocate(order, rng, block=k, burn_in=1)
         counts[case.items(order)] += 1
     if k > 2:

@@ -298,8 +298,8 @@ def test_orders_of_histories_have_the_right_mean():
     )
     for a, b in itertools.combinations(known.present.tolist(), 2):
         wanted = sum(p for order, p in posterior if order.index(a) < order.index(b))
-        # `before` is a mean of probabilities, so its standard error is smaller than that of a mean
-        # of indicators (0 or 1). The limit uses the latter.
+        # `before` is a mean of probabilities. So its standard error is smaller than that of a mean
+        # of indicators (0 or 1), from which the limit is computed.
         se = np.sqrt(wanted * (1.0 - wanted) / copies)
         limit = scipy.stats.norm.isf(FALSE_ALARM / 6) * se + 1e-12
         assert abs(before[a, b] / copies - wanted) < limit

@@ -38,7 +38,7 @@ def data_of(theta, samples, seed, *, missing=0.3, stated=0.4):
         order = ref.simulate_sequence(theta, rng)[1]
         one = twins.simulated_knowledge(order, n, rng, missing, stated)
         if one.missing.size == n:
-            continue  # all cells are missing: a Dataset refuses such a sample
+            continue  # skip a sample without known cells, which a Dataset refuses
         known.append(one)
         cells = [int(i in order) for i in range(n)]
         rows.append([None if i in one.missing else cells[i] for i in range(n)])

@@ -20,7 +20,7 @@ from sequela.repeats.work import Work
 
 pytest.importorskip("distributed", reason="Dask is an extra: pip install 'sequela[cluster]'")
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of distributed are not tested here
+pytestmark = pytest.mark.filterwarnings("ignore")  # ignore warnings of the package distributed
 
 TASKS = "repeats.tasks"
 

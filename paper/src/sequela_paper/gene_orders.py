@@ -38,7 +38,7 @@ PAIRS = {
     "MDM2(A)/CDK4(A)": ("MDM2(A)", "CDK4(A)"),
 }
 _SIZES = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
-_BEYOND = {150: 4, 200: 4, 300: 2, 408: 2}  # repetitions for more items than in the paper
+_BEYOND = {150: 4, 200: 4, 300: 2, 408: 2}  # number of repetitions for more items than in the paper
 _EVIDENCE_UP_TO = 200  # with more items, the evidence of one pair would take tens of minutes
 _SIZES_OF_PAPER_SOLVER = (0, 10, 20)
 _QUICK = (0, 5, 10)
@@ -122,7 +122,7 @@ def task(
         items = [*(item for item in data.items if item in chosen), *rest[:others]]
     samples = data.select_items(items)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # different optima are expected here
+        warnings.simplefilter("ignore")  # ignore warnings: different optima are expected here
         if kind == _EVIDENCE:
             return _evidence(samples, PAIRS[pairs[0]], seed)
         learner = SetChain(

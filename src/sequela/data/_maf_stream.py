@@ -247,7 +247,7 @@ def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | N
     samples, genes = state.samples, state.genes
     counts = cache(rules.counts)  # there are millions of lines, but few classes
     classes: dict[str, int] = {}
-    short = 0  # number of the last line that has too few cells
+    short = 0  # number of the last line so far that has too few cells
     number = 0
     for number, line in _bounded(lines, header, path):
         # A file that was joined from several files has comments and headers also in the middle.

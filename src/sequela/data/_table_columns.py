@@ -40,7 +40,7 @@ class Asked:
     header: bool | None
     ignored: Collection[str]  # columns that are not read
     weights: str | None = None
-    missing: str | None = None  # what cells without a value mean
+    missing: str | None = None  # the meaning of cells without a value, such as empty cells
 
 
 @dataclass

@@ -221,7 +221,8 @@ def text_rows(
     lines = text_lines(path, encoding)
     first, begin = 1, next(lines, None)
     while begin is not None:
-        stated = re.fullmatch(r'"?sep=(.)"?', begin.strip())  # how Excel states the separator
+        # Excel can name the separator in the first line, such as sep=;
+        stated = re.fullmatch(r'"?sep=(.)"?', begin.strip())
         if stated:
             separator = stated[1] if separator is None else separator
         # '# text' and '##text' are comments; '#sample' is a header as some programs write it.

@@ -246,7 +246,7 @@ def scatter(sums, weight, G, tables, room, m, k):
     columns = room.columns
     mark = room.mark
     n = rate.shape[0]
-    back = room.above  # use the memory of this array, because its values are no longer needed
+    back = room.above  # reuse the memory of this array, whose values are no longer needed
     for c in range(m):
         j = columns[c]
         back[c] = rate[j] if shared[j] else 0.0

@@ -15,7 +15,7 @@ import numpy as np
 
 from sequela.support.jit import helper, kernel
 
-WIDTH = 16  # 8 and 32 were slower when this was measured with 100 and with 1,000 items
+WIDTH = 16  # the values 8 and 32 were slower, measured with 100 and with 1,000 items
 
 LARGEST = np.finfo(np.float64).max
 
@@ -107,7 +107,8 @@ def simulate(base, effects, in_logs, stop_rate, first, sizes, observed, sequence
         if filled + n > sequence.shape[0]:
             return s, filled
         end = rng.standard_exponential() / stop_rate if stop_rate > 0.0 else observed[s]
-        if not end < LARGEST:  # infinite, because the observation rate is almost 0
+        # the observation time is infinite, because the observation rate is almost 0
+        if not end < LARGEST:
             end = LARGEST
         slowness = 1.0
         if in_logs:

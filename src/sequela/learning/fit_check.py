@@ -58,8 +58,9 @@ _CELLS_AT_ONCE = 2e7
 # Pairs and triples are compared only for this many items, the most frequent ones.
 _PAIRED_ITEMS = 60
 _TRIPLE_ITEMS = 12
-# The test of large sets uses three limits of the set size. Each limit is the smallest size above
-# which the model expects at most one of these shares of the samples.
+# The test of large sets counts the samples whose set size is above a limit. There is one limit for
+# each of these shares: the smallest size above which the model expects at most this share of the
+# samples.
 _LARGE_SHARES = (0.02, 0.005, 0.001)
 # Smallest expected number of samples in a bin of set sizes.
 _LEAST_EXPECTED = 5.0

@@ -100,7 +100,7 @@ class WithRidge:
 
     @property
     def effective(self) -> float:
-        """The smallest effective number of drawn orders of a set, divided by their number."""
+        """The smallest ratio of effective to drawn orders, over all sets."""
         return self.objective.effective
 
     @property

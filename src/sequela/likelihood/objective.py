@@ -86,8 +86,8 @@ class Objective:
         The sets that are sampled; empty if all sets are exact.
     effective : float
         The smallest effective share of the drawn orders of a set at the last evaluation. The
-        effective share is the effective number of orders divided by their number. It is 1 if no set
-        is sampled.
+        effective share is the effective number of orders divided by the number of orders. It is 1
+        if no set is sampled.
     draws : int
         How many times orders have been drawn in this start.
     seconds : float

@@ -61,8 +61,9 @@ _STEEPEST_HELD = 0.4
 # If more entries are free, the fit uses the general solver, because computing a dense Hessian would
 # take longer than the likelihood.
 _MOST_FREE = 1000
-# A fit ends early if it comes this close to a known optimum: in every entry of theta, and in nats.
-# It must not be better than this optimum by more than _NO_BETTER nats.
+# A fit ends early if it comes close to a known optimum: if no entry of theta differs by more than
+# _NEAR_ENTRIES, and if it is at most _NEAR_NATS nats below this optimum and at most _NO_BETTER nats
+# above it.
 _NEAR_ENTRIES, _NEAR_NATS, _NO_BETTER = 0.2, 0.3, 1e-3
 # Orders are computed directly on lattices of at most this many items.
 _SMALL_LATTICE = 13

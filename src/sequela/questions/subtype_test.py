@@ -225,7 +225,8 @@ def _compare(samples: Dataset, task: _Task) -> _Compared:
         progress=False,
     )  # fmt: skip
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about convergence of fits to simulated data
+        # ignore warnings that fits to simulated data did not converge
+        warnings.simplefilter("ignore")
         learner.fit(samples)
     model: Model = learner.model_
     mixture = fit_mixture(

@@ -228,7 +228,7 @@ def _load_without_scipy() -> None:
     """
     if "numba.np.arraymath" in sys.modules or "scipy.linalg" in sys.modules:
         return
-    importlib.import_module("numba.cpython.builtins")  # Numba imports this module first, too
+    importlib.import_module("numba.cpython.builtins")  # Numba itself also imports this module first
     linalg: Any = importlib.import_module("numba.np.linalg")
     probe = getattr(linalg, "ensure_blas", None)
     if probe is None:  # this version of Numba has no such test

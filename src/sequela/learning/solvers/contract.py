@@ -128,7 +128,7 @@ class Objective(Smooth, Protocol):
 
     @property
     def effective(self) -> float:
-        """The smallest effective number of drawn orders of a set, divided by their number.
+        """The smallest ratio of effective to drawn orders, over all sets.
 
         It is 1 if no set is sampled.
         """
