@@ -1,4 +1,4 @@
-"""Compare the CPU time of a fit with that of the check of its orders, in the same process.
+"""Compare the CPU times of a fit and of the check of its orders, in the same process.
 
 ``python -m benchmarks.order_check`` learns three models: from the glioblastoma samples with 20 and
 with 50 items, and from the built-in samples. It uses the penalty and the five starts of ``sequela

@@ -139,7 +139,7 @@ SCENARIOS = (
 
 
 def arrivals_before(orders: Orders) -> NDArray[np.float64]:
-    """Return the number of samples in which the item of the row came before that of the column."""
+    """Return the number of samples in which one item (row) came before another item (column)."""
     before = np.zeros((ITEMS, ITEMS))
     for order in orders:
         for at, i in enumerate(order):

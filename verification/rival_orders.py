@@ -25,8 +25,8 @@ _DECIDED = 2.0
 def one(name: str, clocks: int, seed: int) -> tuple[float, float] | None:
     """Return the evidence and the penalised difference for the order "item 0 before item 1".
 
-    Return None if the probability of the order in the rival differs by less than 0.2 from that in
-    the best model.
+    Return None if the rival and the best model give this order similar probabilities, which differ
+    by less than 0.2.
     """
     core = TRUE_MODELS[name]
     k = len(core)

@@ -164,7 +164,7 @@ def phases(n: int, k: int, peak: float) -> list[dict[str, Any]]:
     # Run this phase last, because it overwrites the input of the gradient.
     products = seconds(_PRODUCTS)
     # Number of operations: three per step into a state or out of it (k / 2 steps per state), six
-    # per step in the gradient, and those of the matrix products.
+    # per step in the gradient, and the operations of the matrix products.
     listed = [
         ("exit rates: a matrix product, and one division per state", spent[_HOLDING],
          (2 * n + 1) * states),

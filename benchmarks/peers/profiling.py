@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _SECONDS = 6.0
 _RATE = 200
 _MOST_SECONDS = 600
-# For each n, the number of gradients after the first one whose instructions are counted. It is
-# larger if a gradient is fast, so that most of the counted instructions are those of gradients.
+# For each n, the number of gradients whose instructions are counted, after a first gradient. It is
+# larger if a gradient is fast, so that most of the counted instructions belong to gradients.
 _COUNTED = {20: 50, 100: 5, 410: 1}
 # Number of items of the set for the profile of the kernel.
 _INSIDE = 15

@@ -218,7 +218,7 @@ def test_two_revisions_are_compared_and_nothing_is_left(repository, tmp_path, ca
     assert gradient["case"] == "gradient, n = 20"
     assert len(gradient["base"]) == len(gradient["head"]) == 2
     # Base and head each ran their own revision on the same data: the stub of base multiplies by 1,
-    # that of head by 2.
+    # and the stub of head multiplies by 2.
     assert gradient["head"][0]["result"] == pytest.approx(2 * gradient["base"][0]["result"])
     assert gradient["difference of results"] == pytest.approx(0.5)
     assert simulate["error"] == "base: ValueError: not yet"

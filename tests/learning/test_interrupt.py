@@ -67,7 +67,7 @@ def run(code, *arguments, check=True):
 def test_ctrl_c_returns_the_best_so_far_and_the_fit_can_be_resumed(tmp_path):
     """Three runs of a fit are stopped, each by another signal. The fourth run finishes the fit.
 
-    The result has the same bits as that of a fit that was never stopped.
+    The result must have the same bits as the result of a fit that was never stopped.
     """
     done = run(
         """

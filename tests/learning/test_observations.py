@@ -138,7 +138,7 @@ def test_wrong_comparisons_are_refused():
 
 @pytest.mark.parametrize("observation", [Gamma(0.7), Gamma(3.0), HeavyTailed(4.0)], ids=repr)
 def test_pseudo_times_agree_with_simulated_times(observation):
-    """Compare the mean and the quantiles with those of simulated samples with the same set."""
+    """Compare means and quantiles with the times of simulated samples that have the same set."""
     model = Model(THETA, observation=observation)
     draws = simulate(model, 200_000, random_state=1)
     values = draws.to_dataset().values

@@ -258,7 +258,7 @@ def log_p_exchangeable(theta, k):
     ("n", "k", "effect"), [(16, 12, -0.5), (16, 12, 0.5), (30, 16, 0.3), (70, 50, 0.02)]
 )
 def test_values_of_exchangeable_items(n, k, effect):
-    """If all orders are equally likely, the only error is that of the integral along the path."""
+    """If all orders are equally likely, the integral along the path is the only source of error."""
     theta = exchangeable(n, effect)
     found = evaluate(
         theta, table(n, range(k)), method="relocation", random_state=0, gradient=False,

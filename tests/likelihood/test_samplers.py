@@ -411,7 +411,8 @@ def test_first_orders_are_those_of_independent_items(t):
         }
         total = scipy.special.logsumexp(list(logs.values()))
         exact = {sigma: math.exp(value - total) for sigma, value in logs.items()}
-    # The time is drawn from a grid of 400 points. Its error is far below that of 3,000 draws.
+    # The time is drawn from a grid of 400 points. The error of the grid is far below the error of
+    # 3,000 draws.
     assert p_value(counts, exact) > FALSE_ALARM
 
 

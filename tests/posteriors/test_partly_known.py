@@ -91,7 +91,7 @@ def integrated(prior, known, n, log_points=19):
     ids=["2 items, latent", "2 items, summed", "3 items, latent", "3 items, summed"],
 )
 def test_the_posterior_agrees_with_integration_over_the_prior(theta, prior, largest, replicas):
-    """Compare the means of theta and of the orders. The limits are those of `test_walkers`."""
+    """Compare the means of theta and of the orders, with the same limits as in `test_walkers`."""
     n = len(theta)
     data, known = data_of(theta, 30, 41, stated=0.5)
     assert data.n_missing > 10
@@ -124,7 +124,7 @@ def test_the_posterior_agrees_with_integration_over_the_prior(theta, prior, larg
 def test_moves_keep_the_posterior_of_partly_known_samples(summed):
     """Draw theta from the prior and data from theta; moves must keep the distribution of theta.
 
-    The check is that of `test_moves`.
+    The check is the same as in `test_moves`.
     """
     prior, n = test_moves.LEARNED[0], test_moves.N
     rng = np.random.default_rng(21)

@@ -221,7 +221,7 @@ def test_a_plan_without_missing_cells_has_the_same_bits():
 
 
 def test_a_missing_item_that_acts_on_nothing_tells_nothing():
-    """If nobody looked for c, the plan is that for the two other items alone."""
+    """If nobody looked for c, the plan is the same as for the two other items alone."""
     rows = [[1, 1]] * 6 + [[1, 0]] * 4 + [[0, 0]] * 5 + [[0, 1]] * 3
     two = Dataset(rows, items=ITEMS[:2])
     three = Dataset([[*row, None] for row in rows], items=ITEMS)

@@ -47,8 +47,8 @@ _QUICK_OF_PAPER_SOLVER = (0,)
 # gives the orders of all pairs.
 _ALL_PAIRS_FROM = 30
 _PENALTY = 0.01
-# Widths of the random starts: that of the paper, and a larger one, from which more distant optima
-# are also found.
+# Widths of the random starts: the width of the paper, and a larger width, from which more distant
+# optima are also found.
 _WIDTHS = (0.2, 2.0)
 _PAPER_ITERATIONS = 3000
 _QUICK_ITERATIONS = 300

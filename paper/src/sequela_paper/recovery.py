@@ -224,7 +224,7 @@ def _dots(ax: Any, whole: pd.DataFrame, dataset: str) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Test that our divergence decreases to the dashed line, and is at most that of the paper."""
+    """Test that our divergence decreases to the dashed line, and never exceeds the paper's."""
     summary = tables["fig2_summary"]
     numbers: dict[str, Any] = {}
     texts = []

@@ -273,7 +273,7 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
     The encoding is UTF-8, unless `encoding` or a byte order mark in the file says otherwise. Lines
     are in composed form (NFC), so that the same label in two files is the same text.
     `str.splitlines` is not used: it also splits at form feeds, so line numbers would differ from
-    those of an editor.
+    the line numbers in an editor.
     """
     name = file_name(path)
     decoder: codecs.IncrementalDecoder | None = None

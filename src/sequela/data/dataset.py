@@ -248,7 +248,7 @@ class Dataset(PartlyKnown):
         X : Dataset, DataFrame, array-like, sparse matrix, or list of sets or frozensets
             The data. A Dataset is returned unchanged, unless `times` is given.
         times : iterable of numbers, optional
-            Observation times; they replace those of X.
+            Observation times; they replace the times of X.
 
         Returns
         -------

@@ -155,9 +155,9 @@ class SetMoments(NamedTuple):
     """Moments of the times of one set of k items: see `passage.passage_moments`.
 
     ``times`` has the mean and the second moment of the observation time. ``arrival_mean`` and
-    ``arrival_second`` have those of the arrival time of each item (k entries). ``before[b, c]`` is
-    the probability that b arrived before c, and ``place[c, p]`` is the probability that c arrived
-    after exactly p other items (k x k arrays).
+    ``arrival_second`` have the same moments of the arrival time of each item (k entries).
+    ``before[b, c]`` is the probability that b arrived before c, and ``place[c, p]`` is the
+    probability that c arrived after exactly p other items (k x k arrays).
     """
 
     times: NDArray[np.float64]
@@ -323,8 +323,8 @@ class PosteriorState(NamedTuple):
 
     ``z`` holds the coordinates of theta, and ``scale`` the coordinate of the scale of the prior.
     ``orders`` holds the current orders of the large samples and the current histories of the partly
-    known samples, in the layout of ``large_items``. ``values`` holds two log-likelihoods: that of
-    the lattice sets, and that of these orders and histories.
+    known samples, in the layout of ``large_items``. ``values`` holds two log-likelihoods: one of
+    the lattice sets, and one of these orders and histories.
     """
 
     z: NDArray[np.float64]
@@ -386,8 +386,8 @@ class JumpWay(NamedTuple):
     present. If ``reflect`` is true, w is first replaced by 1 - w. Then a normal random number with
     the standard deviation ``width`` is added to the logit of w. If ``guided`` is true, the new w is
     instead drawn in proportion to the prior density, on the other side of 1/2. If ``follow`` is
-    true, effects of other items on the pair change, too: those of the item ``third``, or those of
-    all other items if ``third`` is -1.
+    true, effects on the pair change, too: the effects of the item ``third`` or, if ``third`` is -1,
+    the effects of all other items.
     """
 
     reflect: bool

@@ -111,7 +111,7 @@ def states_at_moments(X, counts, arrivals, P, B, rates, before, after, total, k)
     observation. ``X[b, a]`` is the probability that item b is present. ``counts[j, a]`` is the
     probability that j items are present. ``arrivals[b, j, a]`` is the density of the arrival of b
     after j other items of its component. `total` is the probability that the component has exactly
-    its items at the observation. The other arguments are those of `crossing.presence_and_steps`. At
+    its items at the observation. `crossing.presence_and_steps` explains the other arguments. At
     every moment, the probabilities of all states must add up to 1. Return the largest deviation
     from 1.
     """

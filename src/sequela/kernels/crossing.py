@@ -127,8 +127,9 @@ def presence_and_steps(X, Y, worst, component, moments, totals, needed):
 def add_pairs(total, products, pooled, rows, columns):
     """Add ``products[r, c]``, times a weight, to the entry of `total` for its pair of items.
 
-    The items are those of row r and of column c (`Places`). The weight is ``pooled[rows.part[r],
-    columns.part[c]]``, the sum of the weights of the sets that contain both parts.
+    One item belongs to row r, the other to column c (`Places`). The weight is
+    ``pooled[rows.part[r], columns.part[c]]``, the sum of the weights of the sets that contain both
+    parts.
     """
     for r in range(products.shape[0]):
         into = total[rows.item[r]]

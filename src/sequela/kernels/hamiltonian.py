@@ -1,10 +1,11 @@
 """Hamiltonian Monte Carlo in the coordinates of `stretched_coordinates`.
 
-The log-density is that of a normal distribution (the reference) plus a remainder. The precision
-matrix of the reference is that of the prior plus a low-rank matrix with the information of the
-data. Motion under the reference alone is a rotation, which is computed exactly. Only the remainder
-is integrated in finite steps. The data have little information about most directions, so the
-remainder is small and steps can be long (Shahbaba et al. 2014, "Split Hamiltonian Monte Carlo").
+The log-density is the log-density of a normal distribution (the reference) plus a remainder. The
+precision matrix of the reference is the precision matrix of the prior plus a low-rank matrix with
+the information of the data. Motion under the reference alone is a rotation, which is computed
+exactly. Only the remainder is integrated in finite steps. The data have little information about
+most directions, so the remainder is small and steps can be long (Shahbaba et al. 2014, "Split
+Hamiltonian Monte Carlo").
 """
 
 import math

@@ -70,8 +70,8 @@ def exchange_in_histories(orders, target, i, j):
     """Exchange the places of two items in the histories that have both.
 
     A history that would then contradict a certain statement is not changed. Return the log of a
-    ratio: the probability of all uncertain statements after the exchange, divided by that before
-    the exchange. A second call with the same items restores the histories.
+    ratio: the probability of all uncertain statements after the exchange, divided by their
+    probability before the exchange. A second call with the same items restores the histories.
     """
     histories = target.histories
     gain = 0.0
@@ -164,7 +164,7 @@ def count_histories(before, tables, target, orders):
 def history_scores(scores, theta, slope, target, orders, chosen):
     """Fill one row for each chosen partly known sample: the gradient of log p of its history.
 
-    Coordinates are those of `dense_likelihood.set_scores`.
+    The coordinates are the same as in `dense_likelihood.set_scores`.
     """
     n = theta.shape[0]
     gradient = np.empty((n, n))

@@ -2,7 +2,7 @@
 
 A state is split into low bits and high bits. The low bits are the position in a row of states. Rows
 are grouped into tiles: the lowest of the high bits are the number of the row in its tile, and the
-other high bits are the number of the tile. Names and arrays are those of `lattice`.
+other high bits are the number of the tile. Names and arrays have the same meaning as in `lattice`.
 """
 
 import numpy as np

@@ -202,8 +202,8 @@ def backward(collected, times, holding, rates, factors, lattice, ends, absence):
                 multiply(rates, d, factors, chain[d], width)
         filled = depth
         row = np.uintp(depth * width)
-        # The sums of a state go to the row after that of its parent. The first row of `below` is
-        # not used, because it would belong to the parent of the empty set.
+        # The sums of a state are stored one row below the row of its parent. The first row of
+        # `below` is not used, because it would belong to the parent of the empty set.
         here = row + np.uintp(width)
         time = times[s]
         gain = ends[s]

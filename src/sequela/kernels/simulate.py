@@ -66,9 +66,9 @@ def rescale(logs, rates):
 def choose(rates, sums, target):
     """Return the item at which the cumulative sum of the rates exceeds `target`.
 
-    The sums of blocks are rounded differently from those of single rates, so `target` may be beyond
-    the end of its block or of all blocks. In this case, the last item with a positive rate is
-    returned. An item with rate 0 is never returned if any rate is positive.
+    The sums of blocks are not rounded in the same way as sums of single rates, so `target` may be
+    beyond the end of its block or of all blocks. In this case, the last item with a positive rate
+    is returned. An item with rate 0 is never returned if any rate is positive.
     """
     block = 0
     inside = 0.0

@@ -2,10 +2,10 @@
 
 Data sets of the same size are simulated from the model, and the observed numbers are compared with
 the numbers in the simulated data sets. Because the model was learned from the same data, the
-observed numbers are closer to the expected numbers than those of new data would be. To correct for
-this, a model would have to be fitted to every simulated data set, which takes too long. The penalty
-has the opposite effect: it keeps the model away from the data. For pairs and triples, `_allowance`
-corrects for the penalty.
+observed numbers are closer to the expected numbers than the numbers in new data would be. To
+correct for this, a model would have to be fitted to every simulated data set, which takes too long.
+The penalty has the opposite effect: it keeps the model away from the data. For pairs and triples,
+`_allowance` corrects for the penalty.
 """
 
 from __future__ import annotations

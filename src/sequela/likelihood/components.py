@@ -232,10 +232,10 @@ class ComponentFunction:
 def time_bounds(fastest: float, drop: float, size: int) -> tuple[float, float]:
     """Return the end of the first panel, and a time after which the posterior is negligible.
 
-    The posterior is that of the observation time of a set of `size` items. Given the order of the
-    items, this time is a sum of size + 1 exponential holding times, whose rates lie between `drop`
-    and `fastest`. All functions of time change little on the first panel, which ends at 1 /
-    fastest. The probability of a time after the second result is far below rounding errors.
+    "The posterior" is the posterior of the observation time of a set of `size` items. Given the
+    order of the items, this time is a sum of size + 1 exponential holding times, whose rates lie
+    between `drop` and `fastest`. All functions of time change little on the first panel, which ends
+    at 1 / fastest. The probability of a time after the second result is far below rounding errors.
     """
     first = 1.0 / fastest
     steps = size + 1.0

@@ -227,7 +227,7 @@ class CrossGradient:
 class _Products:
     """Multiply the tables X and Y of components at some times, and add the products to a sum.
 
-    X and Y are those of the kernel `crossing.presence_and_steps`.
+    The kernel `crossing.presence_and_steps` computes X and Y.
     """
 
     def __init__(

@@ -100,8 +100,8 @@ def _one_group(
     mean = total / draws
     spread = np.maximum(squares / draws - mean**2, 0.0)
     samples = float(weights.sum())
-    # A size that was never drawn may still be possible. So the errors are those of a share of
-    # simulated sets to which one half of a set was added, as in `share_error`.
+    # A size that was never drawn may still be possible. Therefore the errors are computed as in
+    # `share_error`, as if half a set of this size had been drawn in addition.
     return SizeCounts(
         expected=mean,
         se=np.sqrt(spread / draws + 0.5 * (samples / draws) ** 2),

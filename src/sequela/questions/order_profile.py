@@ -3,8 +3,8 @@
 The value of an order is the log-odds of "i first, then j" against "j first, then i", in the model
 of these two items alone. The log-odds are a coordinate of the family of Proposition 1. A quadratic
 term in the objective (a "spring") pulls the log-odds towards a target. All parameters are learned,
-also those of the pair. The value that a fit reports does not include the spring. Each result is an
-ordinary model, which has its own P(i before j).
+including the parameters of the pair. The value that a fit reports does not include the spring. Each
+result is an ordinary model, which has its own P(i before j).
 """
 
 from __future__ import annotations
@@ -302,9 +302,9 @@ class HeldFits:
     ) -> Visited | None:
         """Return the optimum that a fit from theta reaches, with or without a held order.
 
-        Return None if an entry of theta is too large for a double. With `polish`, the tolerance is
-        that of `fits`; otherwise it is larger. `known` are optima of the same objective. If the fit
-        comes close to one of them, this optimum is returned.
+        Return None if an entry of theta is too large for a double. With `polish`, the fit uses the
+        tolerance of `fits`; otherwise it uses a larger one. `known` are optima of the same
+        objective. If the fit comes close to one of them, this optimum is returned.
         """
         fits = self.fits
         fits.objective.restart(0)

@@ -64,7 +64,7 @@ class SearchLimits:
 class PairRange:
     """The result for a pair (i, j).
 
-    The probability and its range (low, high) are those of "i before j".
+    `probability` is P(i before j), and `low` to `high` is its range.
     """
 
     pair: Pair
@@ -282,10 +282,10 @@ class RangeSearch:
     def _profile(self, pair: Pair) -> list[list[Point]]:
         """Return the points of all paths of a pair, on a support that both orders share.
 
-        The support has three kinds of interactions: those of the model, those of the best model
-        with the opposite order (learned with the penalty), and those of other optima that are
-        nearly as good. Profiles begin at the model, at the optima nearby, and at the best model
-        with the opposite order. All of them are learned again without the penalty.
+        The support has the interactions of three kinds of models: the current model, the best model
+        with the opposite order (learned with the penalty), and other optima that are nearly as
+        good. Profiles begin at the model, at the optima nearby, and at the best model with the
+        opposite order. All of them are learned again without the penalty.
         """
         rival = self._rival(pair)
         near = self._near()

@@ -68,7 +68,7 @@ class SubtypeTest:
     single : Model
         The single model.
     models : tuple of Model
-        The models of the two subtypes, that with more samples first.
+        The models of the two subtypes. The subtype with more samples comes first.
     shares : tuple of float
         The share of the samples that belong to each subtype.
     membership : DataFrame

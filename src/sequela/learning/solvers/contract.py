@@ -111,7 +111,7 @@ class Objective(Smooth, Protocol):
 
     @property
     def is_partial(self) -> bool:
-        """Whether a gradient without ``full=True`` is complete only for entries of the support."""
+        """Whether gradients may be incomplete outside the support, except with ``full=True``."""
         ...
 
     def prepare(self, support: NDArray[np.bool_]) -> None:

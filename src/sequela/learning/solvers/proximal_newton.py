@@ -183,7 +183,7 @@ class ProximalNewton:
         return None, _MOST_HALVINGS
 
     def _charge(self, before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
-        """Return by how much the penalty of `after` is larger than that of `before`.
+        """Return the increase of the penalty from `before` to `after`.
 
         Only entries that differ are added up, because the difference of two values of the whole
         penalty would have a larger rounding error.
