@@ -178,7 +178,7 @@ def test_large_sets_obey_the_laws_of_orders():
 
 @pytest.mark.parametrize("k", [100, 250])
 def test_narrow_posteriors_are_resolved(k):
-    """The posterior of the time of a large set is narrow. It needs enough panels of time."""
+    """A large set has a narrow posterior of the time, so there must be enough panels of time."""
     theta = sparse_theta(k + 3)
     history = ComponentHistory(Parameters(theta), np.arange(k))
     assert history.error < 1e-12

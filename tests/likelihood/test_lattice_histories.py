@@ -39,7 +39,7 @@ def histories(statements):
 
 @pytest.mark.parametrize("kind", STATEMENTS)
 def test_steps_backwards_have_the_probabilities_of_the_histories(kind):
-    """A history is a final state and steps backwards, so its probability is their product."""
+    """P(history) is the product of P(final state) and the probabilities of all steps backwards."""
     passage = lattice_of(STATEMENTS[kind])
     last, ends = arrived_last(passage), passage.end_shares()
     states = np.arange(1 << 4)

@@ -191,7 +191,8 @@ def jumps_from(theta, target, pair, tries):
         if done["jumps accepted"] and not done["shifts accepted"]:
             yield twins.read(state, target)[0], state
         elif not done["shifts accepted"]:
-            # A trajectory of step 0 stretches the coordinates and back, with rounding errors.
+            # A trajectory of step 0 converts z to stretched coordinates and back, which causes
+            # rounding errors.
             np.testing.assert_allclose(state.z, z, rtol=1e-14)
 
 

@@ -116,7 +116,7 @@ def test_theta_out_of_range_is_told():
     # an entry of 6 * 6.7 is above the limit of 40
     assert not theta_at(Normal(scale=6.7), z, 0.0)[2]
     z[0, 1] = -6.0
-    # An effect of -600 makes a rate very small. It has no lower limit.
+    # An effect of -600 makes a rate very small. Effects have no lower limit.
     assert theta_at(Normal(scale=100.0), z, 0.0)[2]
 
 

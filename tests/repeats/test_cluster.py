@@ -256,7 +256,7 @@ def test_a_wait_for_what_can_come_is_not_ended():
 class LeavingPool:
     """A pool whose workers have left the cluster.
 
-    Work that only given workers may do ends with a TimeoutError. All other work is done.
+    If work is only for chosen workers, it ends with a TimeoutError. All other work is done.
     """
 
     workers = 1

@@ -77,7 +77,8 @@ def _gauss(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArr
 
 def points_for(largest_set: int) -> int:
     """Return the number of points per panel for sets of at most `largest_set` items."""
-    # Round up to multiples of 16, so that few different rules are computed.
+    # Round up to multiples of 16, so that Gauss's rule is computed for few different numbers of
+    # points.
     wanted = _LEAST_POINTS + int(_POINTS_PER_ITEM * largest_set)
     return -(-wanted // 16) * 16
 

@@ -79,7 +79,7 @@ class EffectsCheck:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What this means, in plain words. Empty if effects are not plausible."""
+        """The result of the check, in plain words. Empty if effects are not plausible."""
         if not self.plausible:
             return ()
         turned = self.table[self.table["opposite"]]

@@ -84,9 +84,11 @@ class KnownOrders:
     def _visits(self, entered: NDArray[np.float64], state: int) -> NDArray[np.float64]:
         """Return the probability of visiting each set of missing items.
 
-        The set of known items is `state`. Seen backwards in time, the missing items that arrived
-        during this time leave one by one. `entered` are the probabilities of the sets of missing
-        items with which this time begins, seen backwards.
+        The set of known items is `state`.
+
+        The calculation goes backwards in time. `entered` has the probability of each set of missing
+        items at the moment when the set of known items becomes `state`, seen backwards. After this
+        moment, missing items leave one by one.
         """
         visits = entered.copy()
         for sets in self._by_size[:0:-1]:

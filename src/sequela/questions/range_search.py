@@ -267,7 +267,7 @@ class RangeSearch:
     # --- profiles ---------------------------------------------------------------------------------
 
     def _range(self, pair: Pair) -> PairRange:
-        """Return the range of the order of a pair. In its profile, all other entries are free."""
+        """Return the range of the order of a pair, from its profile."""
         p = self.held.probability(self.current.theta, pair)
         try:
             paths = self._profile(pair) if np.isfinite(p) else []

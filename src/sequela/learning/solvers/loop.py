@@ -63,7 +63,7 @@ def begin(
     objective.draw(theta, FIRST_KEPT)
     state = solver.init(objective, theta)
     # The steps on the same orders end at a tenth of this error (`solve`). Otherwise, the first
-    # round would fit theta to the first orders more precisely than these orders determine it.
+    # round would fit theta to the first orders more precisely than these orders determine theta.
     error = objective.gradient_error(theta) if objective.is_sampled else np.zeros(1)
     if objective.is_partial:
         state = replace(state, free=free)
