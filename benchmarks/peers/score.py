@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from benchmarks.peers.records import Places
 
 MOST_EXACT = 20
-# If it would take more seconds than this to score one theta exactly, the largest sets are sampled.
+# If scoring one theta exactly would take more than this many seconds, the largest sets are sampled.
 _MOST_SECONDS = 12.0
 # Scoring all points of a curve over time may take this many seconds. If scoring one theta takes
 # more than `_DEAR` seconds, there is no curve. Earlier thetas are then scored only to find the time

@@ -167,8 +167,8 @@ def test_large_sets_obey_the_laws_of_orders():
     history = ComponentHistory(Parameters(theta), np.arange(n))
     before, place = history.before, history.place
     np.testing.assert_allclose(before + before.T + np.eye(n), 1.0, rtol=0, atol=1e-12)
-    # Each item has one position, and each position one item. The mean position, counted from 0, is
-    # the mean number of earlier items.
+    # Each item has one position, and each position has one item. The mean position of an item,
+    # counted from 0, is the mean number of earlier items.
     np.testing.assert_allclose(place.sum(axis=1), 1.0, rtol=0, atol=1e-8)
     np.testing.assert_allclose(place.sum(axis=0), 1.0, rtol=0, atol=1e-8)
     np.testing.assert_allclose(place @ np.arange(n), before.sum(axis=0), rtol=0, atol=1e-7)

@@ -284,7 +284,7 @@ def test_the_rule_along_the_path_is_as_good_as_it_says(n, k, effect):
 
 
 def log_p_one_pair(theta, k, i, j):
-    """Return log p of items 0 to k - 1, of which only i and j interact, by an integral over t."""
+    """Return log p of the set {0, ..., k - 1} if only i and j interact, by an integral over t."""
     n = len(theta)
     w = np.exp(theta.diagonal())
     single = [b for b in range(k) if b not in (i, j)]

@@ -67,7 +67,7 @@ def known_of(data, row):
 
 @pytest.mark.parametrize("row", [5, 6, 13])
 def test_clock_items_of_a_sample_with_known_orders(row):
-    """Clock items are ordinary items of a larger model, in a sum over all orders."""
+    """Compare with a sum over orders in a larger model, in which clock items are ordinary items."""
     theta = np.random.default_rng(3).normal(0.0, 1.5, (2, 3, 3))
     known = known_of(PARTLY, row)
     found = stated_probabilities(theta, known, CLOCKS, (RATE, 1.3))

@@ -441,5 +441,6 @@ def guess_separator(lines: Sequence[str]) -> str:
             body = set(widths[1:]) or set(widths)
             if len(body) == 1 and max(body) > 1 and widths[0] in (max(body), max(body) - 1):
                 return separator
-    # No character fits. The error message is most useful if the most frequent character is used.
+    # No separator splits all lines in the same way. Return the most frequent one, because the error
+    # message is then most useful.
     return max(("\t", ";", ","), key=lines[0].count) if lines else ","

@@ -101,7 +101,8 @@ def exchange_in_histories(orders, target, i, j):
                 elif orders[at] == after:
                     other = at
             holds = place < other
-            # Now compute the places before the exchange, when i and j had each other's places.
+            # `place` and `other` are now the places after the exchange. Compute the places before
+            # it, when i and j had each other's places.
             place = two if place == one else (one if place == two else place)
             other = two if other == one else (one if other == two else other)
             if holds and not place < other:

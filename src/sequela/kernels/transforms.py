@@ -65,7 +65,7 @@ def transform_gradient(G, T, rates, exits, z, weights, k):
     nodes = z.shape[1]
     columns = rates.shape[1]
     full = (1 << k) - 1
-    # Each row contains the real parts of all nodes, and then their imaginary parts.
+    # Each row of L contains the real parts of all nodes, and then their imaginary parts.
     L = np.empty((1 << k, 2 * nodes))
     here = np.empty(2 * nodes)
     steps = np.empty(columns)

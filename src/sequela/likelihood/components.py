@@ -62,8 +62,8 @@ ACCURACY = 1e-9
 # by a factor of up to 2^k on a panel [h, 2h].
 _LEAST_POINTS = 32
 _POINTS_PER_ITEM = 0.45
-# This number of panels is enough if rates differ by a factor of at most a million, as in most data
-# sets.
+# The usual number of panels. It is enough if rates differ by a factor of at most a million, as in
+# most data sets.
 _USUAL_PANELS = 20
 
 

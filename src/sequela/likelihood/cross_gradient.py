@@ -323,7 +323,7 @@ def _add_products(
     pairs: NDArray[np.float64],
     places: tuple[Places, Places],
 ) -> None:
-    """Add the products of all rows and columns, in blocks of rows."""
+    """Add the product of every row of X with every column of Y to `total`, in blocks of rows."""
     rows, columns = places
     pairs = np.ascontiguousarray(pairs)
     for first in range(0, X.shape[0], _MOST_ROWS):

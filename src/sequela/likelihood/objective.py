@@ -154,8 +154,8 @@ class Objective:
         if self._whole is None or self._whole[0].tobytes() != exact.tobytes():
             whole = exact & self.plan.partial.drawable
             self._whole = exact, self.distinct.on_whole_lattices(whole) if whole.any() else None
-        # If a sample is exact although its missing cells could be drawn, its lattice contains all
-        # its missing items. The kernel for complete sets then evaluates it.
+        # A sample may be evaluated exactly although its missing cells could be drawn. Its lattice
+        # then contains all its missing items, so that the kernel for complete sets can evaluate it.
         self._on_lattices = self._whole[1] or self.distinct
         self.blocks = plan_blocks(self._on_lattices, np.nonzero(exact)[0], self.n)
         self._parts = ComponentPart(

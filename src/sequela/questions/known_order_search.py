@@ -84,17 +84,17 @@ class KnownOrders:
     def _visits(self, entered: NDArray[np.float64], state: int) -> NDArray[np.float64]:
         """Return the probability of visiting each set of missing items.
 
-        The set of known items is `state`.
+        The set of known items is `state`, and the calculation goes backwards in time.
 
-        The calculation goes backwards in time. `entered` has the probability of each set of missing
-        items at the moment when the set of known items becomes `state`, seen backwards. After this
-        moment, missing items leave one by one.
+        `entered` has the probability of each set of missing items at the moment when the set of
+        known items becomes `state`, seen backwards. After this moment, missing items leave one by
+        one.
         """
         visits = entered.copy()
         for sets in self._by_size[:0:-1]:
             for j in range(self.n_missing):
                 left = sets[sets >> j & 1 == 1]
-                # Each set receives at most one contribution in this line.
+                # The sets on the left side are all different, so `+=` adds every contribution.
                 visits[left ^ (1 << j)] += visits[left] * self._missing_last[j, left, state]
         return visits
 

@@ -175,7 +175,8 @@ def call(function: Any, *args: Any) -> Any:
 
     Nothing is logged if the kernel is read from the disk cache.
     """
-    if not function.overloads:  # faster than `signatures`, which makes a new list at every call
+    # `overloads` is faster than `signatures`, which makes a new list at every call
+    if not function.overloads:
         with _compiling:
             _compile(function, args)
     return function(*args)
