@@ -66,8 +66,9 @@ def add_product(C, A, row_stride, column_stride, B, first, last, rows, inner):
                 C1[x] += a10 * b0 + a11 * b1 + a12 * b2 + a13 * b3
                 C2[x] += a20 * b0 + a21 * b1 + a22 * b2 + a23 * b3
                 C3[x] += a30 * b0 + a31 * b1 + a32 * b2 + a33 * b3
-    # Add the part that the blocks do not cover. A single loop does this, to save time for
-    # compilation: every vectorised loop is compiled again in each kernel that calls this function.
+    # Add the rows and columns that are left over after the blocks. Only one loop is used for this,
+    # because every additional vectorised loop would be compiled again in each kernel that calls
+    # this function.
     for p in range(rows):
         Cp = C[p]
         at = p * row_stride

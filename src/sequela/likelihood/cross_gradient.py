@@ -181,7 +181,7 @@ class CrossGradient:
     def _onto_steady(
         self, chosen: range, weights: NDArray[np.float64], total: NDArray[np.float64]
     ) -> None:
-        """Add the entries of the gradient whose columns are isolated items or have constant rates.
+        """Add the gradient entries of columns that are isolated items or have constant rates.
 
         Only the contributions of the sets at the positions `chosen` are added.
         """

@@ -122,7 +122,8 @@ def forecast_histories(
             seconds += (
                 Budget.exact_work(float(items.size), float(columns)) / (_LATTICE_SPEED[quantiles])
             )
-            # For quantiles, the probability of every transition between states is stored.
+            # Quantiles need more memory, because the probability of every transition between states
+            # is stored.
             room = 2.0**items.size * 8.0 * (items.size + 40.0 if quantiles else 6.0)
         else:
             least, per_item = _SAMPLED_SECONDS[quantiles]

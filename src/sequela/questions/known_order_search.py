@@ -84,11 +84,9 @@ class KnownOrders:
     def _visits(self, entered: NDArray[np.float64], state: int) -> NDArray[np.float64]:
         """Return the probability of visiting each set of missing items.
 
-        The set of known items is `state`, and the calculation goes backwards in time.
-
-        `entered` has the probability of each set of missing items at the moment when the set of
-        known items becomes `state`, seen backwards. After this moment, missing items leave one by
-        one.
+        The set of known items is `state`, and the calculation goes backwards in time. `entered` has
+        the probability of each set of missing items at the moment when the set of known items
+        becomes `state`. After this moment (seen backwards), missing items leave one by one.
         """
         visits = entered.copy()
         for sets in self._by_size[:0:-1]:
