@@ -7,8 +7,8 @@ likelihood, and learns a model with the chosen kind. It counts how many orders a
 - among the clear pairs, for each of the two models. A pair is clear if at least 75% of the samples
   with both items have the same order;
 - among the orders that the data can tell according to `order_ranges` ("told" in the file);
-- among those of these orders that `sequela fit` reports by default ("trusted" in the file). They
-  are reported only if the check of the fit has no finding (`OrderRanges.with_fit`).
+- among the orders that `sequela fit` reports by default ("trusted" in the file). These are the
+  "told" orders of fits for which the check of the fit has no finding (`OrderRanges.with_fit`).
 
 An order is right if more than half of the samples with both items have it. If a kind other than
 exponential times is chosen, `sequela fit --observation any` reports no order.

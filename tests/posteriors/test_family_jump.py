@@ -277,8 +277,9 @@ def guide(logit, level, p0, p1, p2, both, unit, shift, prior):
 def guided_from(theta, start, level, prior):
     """Return what `guide_share` returns for a pair whose present logit is `start`.
 
-    This is the drawn logit, and the log-ratio of the densities of the reverse and this proposal.
-    `level` is the uniform random number of the draw.
+    The first number is the drawn logit. The second number is the log-ratio of two densities: the
+    density of the reverse proposal, divided by the density of this proposal. `level` is the uniform
+    random number from which the logit is drawn.
     """
     p0, p1, p2, first, second = shares(theta)
     arguments = (p0, p1, p2, first + second, prior.scale, 0.0, twins.shape_of(prior))

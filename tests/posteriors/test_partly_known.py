@@ -266,7 +266,8 @@ def test_counts_are_from_known_cells():
 def test_associations_are_those_of_the_known_cells():
     """If a cell of a pair is missing in a sample, the sample does not count for this pair.
 
-    So the number of copies of the pair in the list of jumps does not depend on it.
+    So the value in such a missing cell does not influence how often the pair is in the list of
+    jumps.
     """
     rng = np.random.default_rng(6)
     X = rng.random((200, 3)) < 0.5

@@ -138,7 +138,7 @@ class CrossGradient:
     def _between_components(
         self, portion: NDArray[np.int64], totals: list[NDArray[np.float64]], n_threads: int
     ) -> None:
-        """Add the entries whose columns are columns of components, for a portion of the times."""
+        """Add the entries of the gradient for columns of components, for a portion of the times."""
         functions = self.solved.functions
         moments, at, lengths = moments_before(
             self._shared.times[portion], self._fastest(), self.solved.grid, self._precision

@@ -195,7 +195,7 @@ def check_effects(
 
 
 def _behind(model: Model, compared: ObservationComparison) -> tuple[float, float]:
-    """Return how much worse effects are than the kind of the model, and its standard error."""
+    """Return held-out likelihood with the kind of the model minus that with effects, and its error."""
     if model.observation not in compared.observations:
         raise InputError(
             f"compared has no observation {model.observation!r}, which is that of the model; give "

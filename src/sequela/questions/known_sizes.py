@@ -70,7 +70,9 @@ def sizes_of_known_cells(drawn: NDArray[np.bool_], missing: NDArray[np.bool_]) -
 def _one_group(
     drawn: NDArray[np.bool_], known: NDArray[np.bool_], counts: NDArray[np.int64]
 ) -> SizeCounts:
-    """Return the moments for some patterns; `known` has their known cells, `counts` their samples.
+    """Return the moments for some patterns of missing cells.
+
+    `known` says which cells are known in each pattern, and `counts` how many samples have it.
 
     A simulated set is used for all patterns. So the error of the expected number comes from the
     spread of the sum over the patterns.

@@ -334,7 +334,7 @@ class HeldFits:
         *,
         polish: bool,
     ) -> Visited | None:
-        """Return the optimum with a penalty; also for large supports and for sampled sets."""
+        """Return the optimum by the general solver: with a penalty, large supports or sampled sets."""
         fits = self.fits
         solver = ProximalNewton(penalty, fits.unit)
         # A fit with a held order begins with the complete gradient, because it must find

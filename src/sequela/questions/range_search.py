@@ -307,7 +307,7 @@ class RangeSearch:
         return paths.points
 
     def _support(self, models: list[Visited]) -> NDArray[np.bool_]:
-        """Return a mask of the interactions of all these models, and of the base rates."""
+        """Return a mask of the base rates, and of the interactions that any of the `models` has."""
         support = np.eye(len(self.current.theta), dtype=bool)
         for model in models:
             support |= model.theta != 0.0
