@@ -195,7 +195,7 @@ def check_effects(
 
 
 def _behind(model: Model, compared: ObservationComparison) -> tuple[float, float]:
-    """Return held-out likelihood with the kind of the model minus that with effects, and its error."""
+    """Return how much worse the held-out likelihood is with effects than without, and its error."""
     if model.observation not in compared.observations:
         raise InputError(
             f"compared has no observation {model.observation!r}, which is that of the model; give "

@@ -123,6 +123,17 @@ class PairPaths:
     """The paths of one pair of items: series of models in which the order of the pair moves.
 
     In all these models, the same entries of theta (the support) may differ from zero.
+
+    Parameters
+    ----------
+    held : HeldFits
+        Computes the probabilities and the log-odds of orders.
+    pair : (i, j)
+        The pair.
+    fit : callable
+        Learns a model from a theta, with a held order.
+    within : float
+        The largest distance below the best model, in nats, at which a model counts for the range.
     """
 
     def __init__(self, held: HeldFits, pair: Pair, fit: Fit, within: float) -> None:

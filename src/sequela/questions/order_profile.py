@@ -334,7 +334,10 @@ class HeldFits:
         *,
         polish: bool,
     ) -> Visited | None:
-        """Return the optimum by the general solver: with a penalty, large supports or sampled sets."""
+        """Return the optimum from the general solver.
+
+        It is used with a penalty, and for large supports and sampled sets.
+        """
         fits = self.fits
         solver = ProximalNewton(penalty, fits.unit)
         # A fit with a held order begins with the complete gradient, because it must find
