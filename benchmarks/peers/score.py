@@ -225,7 +225,7 @@ def _ours_on_the_same(places: Places, record: dict[str, Any]) -> dict[str, Any] 
 
 
 def _reached(ours: Way, peer: Way, target: float) -> dict[str, Any]:
-    """Return when sequela reached the final objective of a peer, and when both were near to it."""
+    """Return when sequela reached a peer's final objective, and when each came close to it."""
     last = len(ours.steps) - 1
     level = target - _NEAR
     # The objective of a peer may decrease, so use its first time among the scored steps.
