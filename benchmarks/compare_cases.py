@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PENALTY = 0.01
-SMALL_SET = 9  # the largest set of the older glioblastoma table of 20 items
+SMALL_SET = 9  # size of the largest set of the older glioblastoma table of 20 items
 # Number of measurements per process, after a first call that loads compiled code. The shortest time
 # is used.
 MEASUREMENTS = 5
@@ -33,10 +33,11 @@ class Case:
     """One benchmark: the file that it needs, the function to measure, and how it is measured."""
 
     needs: str
-    prepare: Callable[[Path], Callable[[], Any]]  # returns the function to measure
-    summary: Callable[[Any], float]  # returns one number, to compare the results of two versions
+    # given the folder of the data, returns the function to measure
+    prepare: Callable[[Path], Callable[[], Any]]
+    summary: Callable[[Any], float]  # turns a result into one number, to compare two versions
     calls: int = 1
-    whole_process: bool = False  # measure from the start of the process to its end
+    whole_process: bool = False  # whether to measure from the start of the process to its end
 
 
 def call(function: Callable[..., Any], *args: Any, **options: Any) -> Any:

@@ -257,7 +257,7 @@ def touch_everything():
 
 
 def memory_of_one_lattice():
-    """Return the peak memory for a set of 20 items, minus that for a set of 2 items, in MB."""
+    """Return the difference of two peak memories, in MB: for a set of 20 items and of 2 items."""
     code = (
         "import sys, numpy as np, resource\n"
         "from sequela.likelihood import Likelihood\n"

@@ -1,8 +1,8 @@
 """Measure the speed of learning (``make benchmark``), and write benchmarks/results/learning.json.
 
-The result has the measured times and, for some fits, the time that is the aim. All kernels are
-compiled before the measurements (by `engine.touch_everything` and a small fit). A figure of the
-times of a gradient is written to the same folder.
+The result has the measured times and, for some fits, a target time. All kernels are compiled before
+the measurements (by `engine.touch_everything` and a small fit). A figure of the times of a gradient
+is written to the same folder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compare the CPU time of a fit with that of the check of its orders, in the same process.
+"""Compare the CPU times of a fit and of the check of its orders, in the same process.
 
 ``python -m benchmarks.order_check`` learns three models: from the glioblastoma samples with 20 and
 with 50 items, and from the built-in samples. It uses the penalty and the five starts of ``sequela
@@ -70,7 +70,7 @@ def compile_first() -> None:
 
 def main() -> None:
     """Measure the times, print a table, and write the results."""
-    warnings.simplefilter("ignore")  # several optima are expected here
+    warnings.simplefilter("ignore")  # ignore warnings: several optima are expected here
     cohorts: dict[str, Callable[[], Dataset]] = {"built-in samples": example_samples}
     folder = data_folder()
     if folder is not None:

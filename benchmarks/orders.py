@@ -75,7 +75,8 @@ def sample_orders(theta, data):
 def one_data_set(seed):
     """Return the results for one data set, with one row per pair of items.
 
-    A row has the probability of the order under the true model and that of each method.
+    A row has the probability of the order under the true model, and the probability that each
+    method gives.
     """
     from sequela import Dataset, SetChain, posterior, simulate
     from sequela.questions import order_baseline

@@ -54,7 +54,7 @@ optimizer.train(lam=float(sys.argv[2]))
 )
 
 PENALTY = 0.01
-LARGEST_SET = 9  # as in the older glioblastoma table of 20 items
+LARGEST_SET = 9  # the largest size of a set, as in the older glioblastoma table of 20 items
 
 
 def spent(command: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float]:

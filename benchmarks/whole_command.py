@@ -2,9 +2,9 @@
 
 ``python -m benchmarks.whole_command`` simulates 15,800 samples of 47 items from a sparse theta and
 runs the same steps as ``sequela fit``, on two threads. The result has the wall and CPU time of
-every step. With ``--base REVISION``, the times of the tables are also compared with those of an
-older revision. This comparison uses the learned model and only every N-th sample (``--every N``),
-because old revisions need more than ten minutes for all samples.
+every step. With ``--base REVISION``, the times of the tables are also measured with an older
+revision. This comparison uses the learned model and only every N-th sample (``--every N``), because
+old revisions need more than ten minutes for all samples.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ print(json.dumps({"samples": some.n_samples, "tables": found}))
 
 
 def panel_theta(interactions: int = 50, seed: int = 1) -> np.ndarray:
-    """Return a sparse theta like that of a fit: the interactions are between frequent items.
+    """Return a sparse theta, similar to a learned theta: frequent items interact.
 
     The logarithms of base rates are drawn from a normal distribution. An interaction is positive
     with probability 0.7.

@@ -36,7 +36,7 @@ html_css_files = ["site.css"]
 # stops the build.
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 1800  # seconds per cell: the first one may compile
+nb_execution_timeout = 1800  # seconds per cell; the first cell may compile kernels
 # Leave out notices of progress and of compilation: they depend on the speed of the machine.
 nb_output_stderr = "remove"
 

@@ -560,8 +560,8 @@ def posterior_arrival_moments(
 ) -> dict[int, tuple[float, float]]:
     """Return mean and variance of the arrival time of each item of S, given S (|S| <= 7).
 
-    The computation is that of `posterior_time_moments`, but only with the holding times before the
-    arrival of the item.
+    The computation is the same as in `posterior_time_moments`, but only with the holding times
+    before the arrival of the item.
     """
     orders = posterior_orders(theta, S, stop_rate=stop_rate)
     return {

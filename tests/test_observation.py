@@ -370,7 +370,8 @@ def test_posteriors_are_those_of_the_model(theta, model, data, p):
         assert found.time_variance[row] == pytest.approx(variance, rel=1e-11)
         before = ref.posterior_before(theta, S, stop_rate=RATE)
         np.testing.assert_allclose(found.before(row), before, atol=1e-13)
-    # The mean of the posterior means, over all sets with their probabilities, is the mean time.
+    # The posterior mean of the time, averaged over all sets by their probabilities, is the mean
+    # time.
     assert np.dot(p, found.time_mean) == pytest.approx(0.5, rel=1e-12)
 
 
@@ -459,7 +460,8 @@ def test_a_rate_and_slower_items_have_times_in_proportion(pair):
     np.testing.assert_allclose(found.arrival_mean * rate, other.arrival_mean, rtol=1e-9)
     for row in range(len(X)):
         np.testing.assert_allclose(found.before(row), other.before(row), atol=1e-10)
-    # The mean of the posterior means, over all sets with their probabilities, is the mean time.
+    # The posterior mean of the time, averaged over all sets by their probabilities, is the mean
+    # time.
     p = np.exp(evaluate(model, X, gradient=False).log_likelihoods)
     assert np.dot(p, found.time_mean) == pytest.approx(model.observation.mean_time, rel=1e-9)
     # At known times the rate of observation has no effect. Only the unit of time is different.

@@ -107,7 +107,7 @@ def test_links_to_files_lead_somewhere(document):
 
 
 def heading_anchors(document: Path) -> set[str]:
-    """Return the anchors of a page: those of its headings, and its labels such as (fig1)=."""
+    """Return the anchors of a page: one per heading, and its labels such as (fig1)=."""
     text = _BLOCK.sub("", document.read_text("utf-8"))
     headings = re.findall(r"^#{1,3} (.+)$", text, re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

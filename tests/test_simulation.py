@@ -338,7 +338,8 @@ def test_an_item_without_a_rate_is_never_chosen(end):
     # can arrive is chosen.
     for beyond in (total, np.nextafter(total, 9.0), 2 * total):
         assert kernel.choose(rates, sums, beyond) == positive[-1]
-    # The same holds inside a block, if rounding made its stored sum too large.
+    # Rounding can also make the stored sum of a block too large. Then the last item of this block
+    # that can arrive is chosen.
     sums[1] += 0.05
     assert kernel.choose(rates, sums, 0.34) == positive[1]
 

@@ -1,4 +1,4 @@
-"""The version is that of ``sequela.__version__``. All other files must agree with it."""
+"""The version is stated in ``sequela.__version__``. All other files must agree with it."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
 """Measure the warning that orders depend on effects of items on the observation.
 
-The data sets are those of `verification.misspecification`. For each, kinds of observation are
-compared by held-out likelihood, and a model with the chosen kind is learned. If effects on the
+The data sets are simulated as in `verification.misspecification`. For each, kinds of observation
+are compared by held-out likelihood, and a model with the chosen kind is learned. If effects on the
 observation were not chosen, `check_effects` finds the orders that would be opposite with effects,
 and says whether such effects are plausible (the "warning"). The script counts
 
-- the clear pairs, how many of them have the right order in the model, and the same for the clear
-  pairs whose order is not called opposite by a warning;
+- the clear pairs, and how many of them have the right order in the model;
+- the clear pairs whose order is not called opposite by a warning, and how many of these have the
+  right order;
 - the orders that `sequela fit --observation any` reports as "the data can tell", before and after
   the check, and how many of them are right.
 
@@ -46,7 +47,7 @@ SCENARIOS = ("right model", "observation effects", "two subtypes")
 
 
 def one(name: str, seed: int) -> dict[str, Any]:
-    """Learn from one data set, and return its row of the table."""
+    """Simulate data, learn a model, check its orders, and return counts: a row of the table."""
     values, orders = scenario(name, seed)
     before = arrivals_before(orders)
     how: dict[str, Any] = {"random_state": seed, "n_threads": 1}

@@ -364,7 +364,7 @@ class Trial:
 
     def run(self) -> bool:
         """Stop the command `kills` times, and return whether all conditions were satisfied."""
-        # The first run also compiles kernels. So the seconds are those of the second run.
+        # The first run also compiles kernels. So the times are taken from the second run.
         first, _, _ = run_whole(self.command, self.folder("first"))
         expected, self.steps, self.seconds = run_whole(self.command, self.folder("whole"))
         print(f"\n{self.name}: {self.seconds:.1f} s uninterrupted; steps", end=" ")

@@ -7,8 +7,8 @@ likelihood, and learns a model with the chosen kind. It counts how many orders a
 - among the clear pairs, for each of the two models. A pair is clear if at least 75% of the samples
   with both items have the same order;
 - among the orders that the data can tell according to `order_ranges` ("told" in the file);
-- among those of these orders that `sequela fit` reports by default ("trusted" in the file). They
-  are reported only if the check of the fit has no finding (`OrderRanges.with_fit`).
+- among the orders that `sequela fit` reports by default ("trusted" in the file). These are the
+  "told" orders of fits for which the check of the fit has no finding (`OrderRanges.with_fit`).
 
 An order is right if more than half of the samples with both items have it. If a kind other than
 exponential times is chosen, `sequela fit --observation any` reports no order.
@@ -139,7 +139,7 @@ SCENARIOS = (
 
 
 def arrivals_before(orders: Orders) -> NDArray[np.float64]:
-    """Return the number of samples in which the item of the row came before that of the column."""
+    """Return the number of samples in which one item (row) came before another item (column)."""
     before = np.zeros((ITEMS, ITEMS))
     for order in orders:
         for at, i in enumerate(order):
@@ -243,7 +243,7 @@ def _total(rows: list[dict[str, Any]], column: str) -> int:
 
 
 def counted(rows: list[dict[str, Any]], whole: str, part: str) -> tuple[str, str]:
-    """Return, as texts, the total of column `whole`, and the total of `part` as a share of it.
+    """Return two texts: the total of column `whole`, and the share of this total that `part` has.
 
     The standard error of the share is computed from the differences between data sets, because the
     pairs of a data set are not independent.

@@ -54,7 +54,7 @@ def checked_pairs(seed: int) -> pd.DataFrame:
     theta, samples = truth(seed)
     data = simulate(theta, samples, random_state=seed).to_dataset().without_times()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # several optima are expected here
+        warnings.simplefilter("ignore")  # ignore warnings: several optima are expected here
         learner = SetChain(0.01, n_starts=2, random_state=1, progress=False).fit(data)
     table = order_ranges(learner, data, random_state=1, max_pairs=6).table
     table = table[table["checked"]]

@@ -1,4 +1,4 @@
-"""Compare the posterior of five items with that of an independent sampler (tempered Metropolis).
+"""Compare the posterior of five items with an independent sampler (tempered Metropolis).
 
 The independent sampler shares no code with `sequela.posterior`. It makes random walks in the
 entries of theta under the Laplace prior, and computes the likelihood with NumPy over all 32 sets.

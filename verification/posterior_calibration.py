@@ -197,7 +197,7 @@ def share_right(calls, low, high):
     total = inside[:, 2].sum()
     right = inside[:, 1].sum() / total
     stated = np.average(inside[:, 0], weights=inside[:, 2])
-    # The standard error is that of the difference between this share and the stated probability.
+    # This is the standard error of the difference between this share and the stated probability.
     surplus = inside[:, 1] - inside[:, 0] * inside[:, 2]
     by_set = np.bincount(inside[:, 3].astype(int), surplus - surplus.sum() / total * inside[:, 2])
     error = np.sqrt((by_set**2).sum()) / total

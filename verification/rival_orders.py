@@ -3,9 +3,9 @@
 Run by hand: ``python -m verification.rival_orders [data sets]``. The script uses the two-item and
 the five-item model, each with 5 and with 20 clock items. It draws data sets of 500 samples, learns
 a model from each, and computes the evidence for the order of the first two items with
-`sequela.questions.rival_orders`. It prints in how many data sets the evidence is for the wrong
-order, and in how many it is so by more than two nats. It prints the same numbers for the penalised
-likelihood.
+`sequela.questions.rival_orders`. It prints the number of data sets in which the evidence is for
+the wrong order, and the number in which it is for the wrong order by more than two nats. It prints
+the same numbers for the penalised likelihood.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _DECIDED = 2.0
 def one(name: str, clocks: int, seed: int) -> tuple[float, float] | None:
     """Return the evidence and the penalised difference for the order "item 0 before item 1".
 
-    Return None if the probability of the order in the rival differs by less than 0.2 from that in
-    the best model.
+    Return None if the rival and the best model give this order similar probabilities, which differ
+    by less than 0.2.
     """
     core = TRUE_MODELS[name]
     k = len(core)
@@ -40,7 +40,7 @@ def one(name: str, clocks: int, seed: int) -> tuple[float, float] | None:
     )
     row = found.table.iloc[0]
     if abs(row["probability"] - row["rival_probability"]) < 0.2:
-        return None  # the order of the rival is not clearly different
+        return None  # no result: the order of the rival is not clearly different
     sign = 1.0 if row["first"] == "0" else -1.0
     return sign * float(row["evidence"]), sign * float(row["penalised"])
 

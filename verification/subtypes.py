@@ -1,7 +1,8 @@
 """Measure how often `subtype_test` notices two subtypes, and its false alarms.
 
-The data sets are those of `verification.misspecification`: half of the samples of each subtype, or
-one model ("right model"). There are 500 samples (penalty 0.01) or 2,000 (penalty 0.003).
+The data sets are simulated as in `verification.misspecification`: half of the samples of each
+subtype, or one model ("right model"). There are 500 samples (penalty 0.01) or 2,000 (penalty
+0.003).
 
     python -m verification.subtypes 12 docs/subtypes.csv 60000
 

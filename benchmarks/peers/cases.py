@@ -126,8 +126,8 @@ def _simulated(kind: str, n: int, N: int, interactions: int) -> Case:
 def dense_theta(X: np.ndarray, seed: int = 1) -> np.ndarray:
     """Return a theta without zeros: random interactions, and base rates from item frequencies."""
     n = X.shape[1]
-    # An item may occur in none or in all of the samples that a tool gets. Its share must not be 0
-    # or 1.
+    # An item may occur in none or in all of the samples that a program can use. One half is added
+    # to its count, because a share of 0 or 1 would give an infinite base rate.
     share = (X.sum(axis=0) + 0.5) / (len(X) + 1.0)
     theta = np.random.default_rng(seed).uniform(-0.2, 0.2, (n, n))
     np.fill_diagonal(theta, np.log(share / (1.0 - share)))

@@ -153,7 +153,7 @@ def phases(n: int, k: int, peak: float) -> list[dict[str, Any]]:
     """
     given = arrays(n, k)
 
-    run(_HOLDING, 1, n, k, given)  # compiles the kernel if necessary
+    run(_HOLDING, 1, n, k, given)  # this first call compiles the kernel if necessary
 
     def seconds(phase: int) -> float:
         repeats = max(1, int(_SECONDS / max(run(phase, 1, n, k, given), 1e-6)))
@@ -164,7 +164,7 @@ def phases(n: int, k: int, peak: float) -> list[dict[str, Any]]:
     # Run this phase last, because it overwrites the input of the gradient.
     products = seconds(_PRODUCTS)
     # Number of operations: three per step into a state or out of it (k / 2 steps per state), six
-    # per step in the gradient, and those of the matrix products.
+    # per step in the gradient, and the operations of the matrix products.
     listed = [
         ("exit rates: a matrix product, and one division per state", spent[_HOLDING],
          (2 * n + 1) * states),

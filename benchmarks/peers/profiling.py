@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _SECONDS = 6.0
 _RATE = 200
 _MOST_SECONDS = 600
-# For each n, the number of gradients after the first one whose instructions are counted. It is
-# larger if a gradient is fast, so that most of the counted instructions are those of gradients.
+# For each n, the number of gradients whose instructions are counted, after a first gradient. It is
+# larger if a gradient is fast, so that most of the counted instructions belong to gradients.
 _COUNTED = {20: 50, 100: 5, 410: 1}
 # Number of items of the set for the profile of the kernel.
 _INSIDE = 15
@@ -70,7 +70,7 @@ def profile(places: Places, *, quick: bool = False) -> None:
 
 
 def _profile(places: Places, X: np.ndarray, seconds: float) -> dict[str, Any]:
-    """Return a profile of repeated fits on one thread: functions, the largest shares first."""
+    """Run fits on one thread under a profiler; return the functions that take the most time."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         np.savez_compressed(folder / "samples.npz", X=X)
@@ -176,9 +176,10 @@ def _instructions(sizes: tuple[int, ...]) -> dict[str, Any]:
             if total is None or not base:
                 return {"tool": tool, "message": f"{tool} gave no count", "rows": rows}
             sizes_of = np.unique(X, axis=0).sum(axis=1)
-            # `base` has the instructions of the start of a process and of one gradient for the
-            # first (smallest) n. So for this n, the difference belongs to `more` gradients. For a
-            # larger n, the gradient in `base` is negligible, and all `more + 1` gradients count.
+            # `base` counts the instructions of a process that starts and computes one gradient for
+            # the first (smallest) n. For this n, `total` differs from `base` by `more` gradients.
+            # For a larger n, the gradient in `base` is so small that all `more + 1` gradients
+            # count.
             gradients = more if not rows else more + 1
             each = (total - base) / gradients
             operations = float(np.sum(6 * n * 2.0**sizes_of))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from benchmarks.peers.records import Places
 
 MOST_EXACT = 20
-# If it would take more seconds than this to score one theta exactly, the largest sets are sampled.
+# If scoring one theta exactly would take more than this many seconds, the largest sets are sampled.
 _MOST_SECONDS = 12.0
 # Scoring all points of a curve over time may take this many seconds. If scoring one theta takes
 # more than `_DEAR` seconds, there is no curve. Earlier thetas are then scored only to find the time
@@ -88,7 +88,7 @@ def first_reaching(values: Callable[[int], float], count: int, target: float) ->
     if count == 0 or values(count - 1) < target:
         return None
     # Test the first value before the bisection, because it often reaches the target: the final
-    # objective of a peer may be below that of the first model of sequela.
+    # objective of a peer may be below the objective of the first model of sequela.
     if values(0) >= target:
         return 0
     low, high = 1, count - 1
@@ -225,7 +225,7 @@ def _ours_on_the_same(places: Places, record: dict[str, Any]) -> dict[str, Any] 
 
 
 def _reached(ours: Way, peer: Way, target: float) -> dict[str, Any]:
-    """Return when sequela reached the final objective of a peer, and when both were near to it."""
+    """Return when sequela reached a peer's final objective, and when each came close to it."""
     last = len(ours.steps) - 1
     level = target - _NEAR
     # The objective of a peer may decrease, so use its first time among the scored steps.

@@ -88,7 +88,10 @@ def test_shares_within_any_order():
 
 
 def test_spread_interactions_are_no_block(read):
-    """The claim is not confirmed if the same effects are between randomly renumbered items."""
+    """If the interacting items are not the most frequent ones, the claim is not confirmed.
+
+    For this, the numbers of the items are permuted, and the effects stay the same.
+    """
     rng = np.random.default_rng(2)
     place = rng.permutation(50)
     table = read["fig11"].copy()

@@ -79,7 +79,7 @@ def test_lemma_of_this_test_is_an_integral():
 
 
 def test_drawn_variances_are_those_of_all_draws(tables):
-    """Means of draws agree, within 5 standard errors, with exact sums over all counts."""
+    """Means over draws agree with exact sums over all k, within 5 standard errors."""
     for row in tables["fig5_theorem"].itertuples():
         k = np.arange(row.m + 1)
         chance = binom.pmf(k, row.m, -math.expm1(-row.w * row.t))

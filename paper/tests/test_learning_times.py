@@ -76,7 +76,7 @@ def test_fewer_than_twenty_items_leave_the_claim_open(made):
 
 
 def full_table(paper_seconds, *, finished="measured"):
-    """Return a table like that of the full run, with the given times of the paper's solver."""
+    """Return a table with the form of a full run, with the given times of the paper's solver."""
     rows = []
     for method in METHODS:
         sizes = (10, 15, 20) if method in (SUBSTITUTION, SWEEPS) else (10, 15, 20, 50, 100)

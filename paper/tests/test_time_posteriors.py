@@ -130,7 +130,7 @@ def test_densities_are_those_of_the_time_posterior(tables, truth):
 
 @pytest.mark.parametrize("m", [5, 100])
 def test_separation_is_that_of_drawn_times(m, tables, truth):
-    """Compare the AUC with that of drawn times, and the overlap with sums over an even grid."""
+    """Compare the AUC with the AUC of drawn times, and the overlap with sums over an even grid."""
     values, rates = truth
     rng = np.random.default_rng(8)
     grid = np.linspace(1e-9, 40.0, 8001)
@@ -148,7 +148,7 @@ def test_separation_is_that_of_drawn_times(m, tables, truth):
 
 
 def test_error_of_the_auc_is_that_of_other_samples(tables):
-    """Compare the standard error of the AUC with that of a bootstrap over samples.
+    """Compare the standard error of the AUC with the standard error from a bootstrap over samples.
 
     The bootstrap uses posterior means instead of draws. The AUC of the means is a different number,
     but its standard error is of similar size.
@@ -188,7 +188,7 @@ def test_the_picture_shows_the_table(tables):
         np.testing.assert_array_equal(dashed.get_ydata(), column)
         (square,) = [line for line in ax.lines if line.get_marker() == "s"]
         assert square.get_xdata()[0] == shown["time"]
-        # Densities of the blue group are above the axis, those of the red group below it.
+        # Densities of the blue group are drawn above the axis, densities of the red group below it.
         low, high = ax.get_ylim()
         assert low == -high
 

@@ -448,7 +448,7 @@ def as_model(
     if hasattr(model, "fit"):
         raise InputError("model is an estimator that has not been fitted; call its fit(data) first")
     if callable(getattr(model, "models", None)):
-        # This is a posterior. It is recognised by its method, because this module cannot import the
+        # A posterior is recognised by its method `models`, because this module cannot import the
         # class.
         other = "" if instead is None else f"use {instead}, or "
         raise InputError(

@@ -198,7 +198,7 @@ def _beta_rule(shape: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return nodes and weights of the distribution Beta(shape, 1 - shape).
 
     A gamma time with a shape below 1 is an exponential time multiplied by a fraction that has this
-    distribution. The nodes and weights are those of the trapezoidal rule in the logit v of the
+    distribution. The nodes and weights belong to the trapezoidal rule in the logit v of the
     fraction. The error is of the order exp(-2 pi^2 / step), whatever the rates of the items are,
     because all poles of the integrand lie at a distance of pi from the real line. Beyond each end,
     the weights of the nodes form a geometric series. Their sum is added to the weight of the last
@@ -216,9 +216,9 @@ def _beta_rule(shape: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def _gamma_rule(shape: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return nodes and weights of the gamma distribution with this shape and mean 1.
 
-    The nodes are those of the trapezoidal rule in the logarithm v of the rate. A narrower
-    distribution needs a smaller step. Therefore, for large shapes, the step is proportional to the
-    width of the distribution.
+    The nodes belong to the trapezoidal rule in the logarithm v of the rate. A narrower distribution
+    needs a smaller step. Therefore, for large shapes, the step is proportional to the width of the
+    distribution.
     """
     step = min(0.33, 0.5 / np.sqrt(shape))
     lowest = -max(37.0 / shape, 10.0 / np.sqrt(shape) + 20.0 / shape)

@@ -230,8 +230,8 @@ def read_settings(
             "max_models is not used by this function, because it takes no posterior; leave it out"
         )
     for name in unused:
-        # The same Settings object may be used for many functions. So an unused setting in it is
-        # refused only if its value is not the default.
+        # The same Settings object may be used for many functions. So an unused setting in such an
+        # object is refused only if its value is not the default.
         in_object = base is not None and getattr(base, name) != _default(name)
         if changes.get(name) is not None or in_object:
             raise InputError(f"{name} is not used by this function; leave it out")

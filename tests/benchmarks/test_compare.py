@@ -34,7 +34,10 @@ def test_revisions_alternate_after_a_first_run_of_each():
 
 
 def test_ratios_are_those_of_neighbours():
-    """Each run is compared with its neighbour, so a machine that becomes slower does no harm."""
+    """The ratio head / base is computed for each pair of adjacent runs.
+
+    So the ratios stay right if the machine becomes slower from run to run.
+    """
     given = {"base": iter([1.0, 3.0, 10.0]), "head": iter([2.0, 6.0, 30.0])}
 
     def measure(side, name, first):
@@ -215,7 +218,7 @@ def test_two_revisions_are_compared_and_nothing_is_left(repository, tmp_path, ca
     assert gradient["case"] == "gradient, n = 20"
     assert len(gradient["base"]) == len(gradient["head"]) == 2
     # Base and head each ran their own revision on the same data: the stub of base multiplies by 1,
-    # that of head by 2.
+    # and the stub of head multiplies by 2.
     assert gradient["head"][0]["result"] == pytest.approx(2 * gradient["base"][0]["result"])
     assert gradient["difference of results"] == pytest.approx(0.5)
     assert simulate["error"] == "base: ValueError: not yet"

@@ -102,8 +102,8 @@ def test_names_are_unique_and_cases_exist():
 def test_mhn_is_given_what_it_should_end_with():
     """mhn gets only sets of a size with which it should finish within the time limit.
 
-    A fit of mhn needs about 220 evaluations. In ten seconds, mhn can evaluate the 40 sets of 8
-    items so often, but not the 10 sets of 12 items.
+    A fit of mhn needs about 220 evaluations. Within ten seconds, mhn can evaluate the 40 sets of 8
+    items 220 times, but not the 10 sets of 12 items.
     """
     X = np.zeros((50, 100), dtype=bool)
     X[:, :8] = True
@@ -235,7 +235,7 @@ def test_the_limit_ends_a_fit_with_what_it_has(tool, tmp_path, workers, monkeypa
     X = load("sim-n8-N60").X
     recorder = workers["common"].Recorder(tmp_path, -1.0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a fit that was stopped gives a warning
+        warnings.simplefilter("ignore")  # ignore the warning about a fit that was stopped
         found = worker.learn(job_of(tool), X, dense_theta(X), recorder)
     assert found["stopped"]
     assert found["iterations"] == 0
@@ -280,7 +280,7 @@ def test_a_profile_counts_the_innermost_function_of_ours():
 
 
 def test_every_remark_is_on_a_place_that_there_is():
-    """If a remark has a name like Class.method, this version or version 0.1 has this method."""
+    """Every remark on a method names a method of this version or of version 0.1."""
     from sequela.learning.solvers.proximal_newton import ProximalNewton
     from sequela.likelihood import Likelihood
     from sequela.likelihood.exact import ExactWork

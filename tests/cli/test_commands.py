@@ -255,7 +255,7 @@ class TestCite:
 
 def test_a_terminal_gets_the_same_words_with_rules_and_bold_headings(run, monkeypatch):
     plain = run("demo", "--known", "--samples", "50").stdout
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich writes as to a terminal
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then writes as to a terminal
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("NO_COLOR", raising=False)
     shown = run("demo", "--known", "--samples", "50").stdout

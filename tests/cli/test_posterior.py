@@ -155,7 +155,8 @@ def test_more_draws_that_were_killed_are_drawn_again(table, tmp_path, monkeypatc
         (2 * 3 + 1, stops.SINGLE, 0),
         (2 * 50 + 1, stops.SINGLE, 1),
         (2 * 60, stops.SINGLE, 11),
-        (2 * 57 + 11, stops.GROWING, 15),  # during a batch of 8 draws, which is finished
+        # stopped during a batch of 8 draws; the batch is finished first
+        (2 * 57 + 11, stops.GROWING, 15),
     ],
 )
 def test_a_signal_leaves_a_run_that_goes_on_to_its_planned_end(

@@ -164,7 +164,7 @@ def test_options_become_arguments_of_run():
     assert take_run_arguments(given) == {
         "backend": "processes", "workers": None, "cluster": None, "share": None,
     }  # fmt: skip
-    assert given == {"penalty": 0.1}  # the arguments of `run` were removed
+    assert given == {"penalty": 0.1}  # `take_run_arguments` has removed the arguments of `run`
     assert take_run_arguments({**nothing, "cluster": "tcp://a:1", "index": 2, "of": 8}) == {
         "backend": "dask", "workers": None, "cluster": "tcp://a:1", "share": (2, 8),
     }  # fmt: skip
@@ -183,7 +183,7 @@ def test_what_collect_cannot_do_is_said(untimed, tmp_path):
     assert "records no orders" in run(
         "collect", folder, "-o", tmp_path / "t.csv", "--orders", tmp_path / "o.csv", code=2
     ).stderr  # fmt: skip
-    assert not (tmp_path / "t.csv").exists()  # if one table cannot be written, none is
+    assert not (tmp_path / "t.csv").exists()  # if one table cannot be written, no table is written
     for record in folder.glob("0*.json"):
         record.unlink()
     nothing = run("collect", folder, "--partial", code=2).stderr
@@ -244,7 +244,8 @@ def test_an_interrupt_keeps_the_records_and_the_same_command_goes_on(untimed, nu
             data=plan.data, **plan.common, **plan.cases[index], seed=plan.seed_of(index)
         )
         assert again["theta"] == found["theta"][index]
-    assert set(found["converged"]) == {True}  # no stopped fit is recorded
+    # a fit that was stopped is not recorded: all recorded fits have converged
+    assert set(found["converged"]) == {True}
 
 
 def test_a_cluster_by_its_address(untimed, tmp_path):

@@ -136,7 +136,7 @@ def test_samples_with_very_many_items():
     for i in range(40):
         table[i, : 3 + i % 3] = True
     table[7, :30] = True
-    table[9, :14] = True  # not reported, because only samples with at least 15 items are
+    table[9, :14] = True  # not reported as a sample with very many items: it has fewer than 15
     table[11, :50] = True
     done = finish(draft(table), Selection())
     assert [(many.sample, many.size) for many in done.summary.many_items] == [
@@ -192,7 +192,7 @@ def test_all_pairs_of_a_proposed_group_are_similar(table, similarity, at_least):
         assert all(frame[name].sum() >= at_least for name in group)
         counts = [frame[name].sum() for name in group]
         assert counts == sorted(counts, reverse=True)
-    if similarity == 1.0:  # then items of a group have equal columns
+    if similarity == 1.0:  # with a similarity of 1, the items of a group have equal columns
         common = [name for name in frame if frame[name].sum() >= at_least]
         twins = {a for a in common for b in common if a != b and frame[a].equals(frame[b])}
         assert set(members) == twins

@@ -291,7 +291,7 @@ def test_no_permission(tmp_path, read, monkeypatch):
     def denied(self, *args, **options):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", denied)  # instead of chmod, which does not stop a superuser
+    monkeypatch.setattr(Path, "open", denied)  # chmod would not stop a superuser
     refused(read, path, ["Permission denied", "locked.csv"])
 
 

@@ -1,4 +1,4 @@
-"""Compare the minimiser that has bounds with that of SciPy; check the optimality conditions."""
+"""Compare the minimiser with bounds with the minimiser of SciPy; check optimality conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compare the minimiser that keeps its Hessian between problems with that of SciPy."""
+"""Compare a minimiser that keeps its Hessian between problems with the minimiser of SciPy."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ def test_how_often_is_in_seconds(data, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def good(data, tmp_path_factory):
-    """Return an estimator, and the content of the checkpoint of an unfinished fit of it."""
+    """Return an estimator, and the content of a checkpoint of its unfinished fit."""
     file = tmp_path_factory.mktemp("good") / "fit"
     learner = SetChain(0.02, random_state=5, n_starts=2, checkpoint=file, checkpoint_every=0.0)
     with pytest.MonkeyPatch.context() as patch:

@@ -369,7 +369,7 @@ def test_the_papers_solver_takes_the_papers_steps():
 
     rng = np.random.default_rng(0)
     gradients = [rng.normal(size=(2, 2)) for _ in range(3)]
-    supply = iter([*gradients, np.zeros((2, 2))])  # the last gradient is not used
+    supply = iter([*gradients, np.zeros((2, 2))])  # the solver does not use the last gradient
     objective = Closed(lambda _: (np.nan, -next(supply)))
     solver = AdaGrad(OffDiagonalL1(0.1))
     state = solver.init(objective, np.zeros((2, 2)))

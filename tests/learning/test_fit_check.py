@@ -82,7 +82,7 @@ def test_items_that_exclude_each_other_are_noticed_if_the_model_cannot_know():
 
 
 def test_items_that_exclude_each_other_are_noticed_in_a_large_data_set():
-    """The other tests have no finding, because few sets change."""
+    """Only the test of pairs has a finding, because few sets change."""
     model = np.diag([-2.0, -2.0, *np.full(38, -3.0)])
     values = simulate(model, 4500, random_state=1).to_dataset().values.copy()
     values[:, 1] &= ~values[:, 0]
@@ -96,7 +96,7 @@ def test_items_that_exclude_each_other_are_noticed_in_a_large_data_set():
     ("shape", "level"), [((400, 6), 0.01), ((400, 6), 0.004), ((5000, 40), 0.01)]
 )
 def test_every_test_can_have_a_finding(shape, level):
-    """If all sets are full, no simulated data set is as far from the model in any test."""
+    """All samples have all items, so no simulated data set is as far from the model as the data."""
     check = check_fit(np.diag(np.full(shape[1], -3.0)), np.ones(shape), level=level)
     names = check.table["name"].tolist()
     assert names == ["set sizes", "empty sets", "large sets", "pairs", "triples"]

@@ -56,7 +56,7 @@ def test_it_is_the_optimum_over_base_rates(seed, n, stop_rate):
 
 
 def test_one_item_is_closed():
-    """If w is its rate, a single item is present with probability w / (rate of observation + w)."""
+    """A single item of rate w is present with probability w / (rate of the observation + w)."""
     fit = fit_independent(np.array([[0.0], [1.0]]), np.array([0.3, 0.7]), Exponential(2.0))
     assert np.exp(fit.log_rates[0]) == pytest.approx(2.0 * 0.7 / 0.3, rel=1e-6)
     assert fit.value == pytest.approx(0.3 * np.log(0.3) + 0.7 * np.log(0.7), abs=1e-12)

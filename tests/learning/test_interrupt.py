@@ -67,7 +67,7 @@ def run(code, *arguments, check=True):
 def test_ctrl_c_returns_the_best_so_far_and_the_fit_can_be_resumed(tmp_path):
     """Three runs of a fit are stopped, each by another signal. The fourth run finishes the fit.
 
-    The result has the same bits as that of a fit that was never stopped.
+    The result must have the same bits as the result of a fit that was never stopped.
     """
     done = run(
         """
@@ -218,7 +218,7 @@ def test_a_worker_thread_can_fit():
 
 @pytest.mark.parametrize("options", [{"n_starts": 2}, {"solver": "adagrad", "max_iter": 3}])
 def test_a_bar_that_is_asked_for_is_shown_and_changes_nothing(options, capsys, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich writes as to a terminal
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich then writes as to a terminal
     data = simulated(4, 60, 1).without_times()
     with quiet():
         shown = SetChain(0.02, random_state=1, progress=True, **options).fit(data)

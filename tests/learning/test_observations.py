@@ -104,7 +104,7 @@ def test_another_kind_needs_enough_nats_and_its_standard_error(gains, error, exp
     noise = np.tile([1.0, -1.0], size // 2)
     noise *= error / (noise.std(ddof=1) * np.sqrt(size))
     held_out = np.array([np.full(size, gain / size) + (gain != 0.0) * noise for gain in gains])
-    held_out += np.random.default_rng(1).normal(size=size)  # the same noise for all kinds
+    held_out += np.random.default_rng(1).normal(size=size)  # the same noise is added to all kinds
     assert _choose(held_out, (Exponential(), Gamma(2.0), "effects")) == expected
 
 
@@ -138,7 +138,7 @@ def test_wrong_comparisons_are_refused():
 
 @pytest.mark.parametrize("observation", [Gamma(0.7), Gamma(3.0), HeavyTailed(4.0)], ids=repr)
 def test_pseudo_times_agree_with_simulated_times(observation):
-    """Compare the mean and the quantiles with those of simulated samples with the same set."""
+    """Compare means and quantiles with the times of simulated samples that have the same set."""
     model = Model(THETA, observation=observation)
     draws = simulate(model, 200_000, random_state=1)
     values = draws.to_dataset().values

@@ -172,7 +172,7 @@ def test_nothing_is_changed_that_was_given(kind, case):
     penalty.value(theta)
     penalty.prox(theta, steps)
     penalty.subdiff_distance(theta, theta)
-    with contextlib.suppress(ValueError):  # an error is allowed, a changed weight is not
+    with contextlib.suppress(ValueError):  # changing a returned weight may raise an error
         penalty.weights(len(theta))[:] = 7.0
     assert np.array_equal(penalty.weights(len(theta)), weights_by_hand(kind, support, strength))
     assert np.array_equal(theta, given_theta)

@@ -167,8 +167,8 @@ def test_large_sets_obey_the_laws_of_orders():
     history = ComponentHistory(Parameters(theta), np.arange(n))
     before, place = history.before, history.place
     np.testing.assert_allclose(before + before.T + np.eye(n), 1.0, rtol=0, atol=1e-12)
-    # Each item has one position, and each position one item. The mean position, counted from 0, is
-    # the mean number of earlier items.
+    # Each item has one position, and each position has one item. The mean position of an item,
+    # counted from 0, is the mean number of earlier items.
     np.testing.assert_allclose(place.sum(axis=1), 1.0, rtol=0, atol=1e-8)
     np.testing.assert_allclose(place.sum(axis=0), 1.0, rtol=0, atol=1e-8)
     np.testing.assert_allclose(place @ np.arange(n), before.sum(axis=0), rtol=0, atol=1e-7)
@@ -178,7 +178,7 @@ def test_large_sets_obey_the_laws_of_orders():
 
 @pytest.mark.parametrize("k", [100, 250])
 def test_narrow_posteriors_are_resolved(k):
-    """The posterior of the time of a large set is narrow. It needs enough panels of time."""
+    """A large set has a narrow posterior of the time, so there must be enough panels of time."""
     theta = sparse_theta(k + 3)
     history = ComponentHistory(Parameters(theta), np.arange(k))
     assert history.error < 1e-12

@@ -39,7 +39,7 @@ def histories(statements):
 
 @pytest.mark.parametrize("kind", STATEMENTS)
 def test_steps_backwards_have_the_probabilities_of_the_histories(kind):
-    """A history is a final state and steps backwards, so its probability is their product."""
+    """P(history) is the product of P(final state) and the probabilities of all steps backwards."""
     passage = lattice_of(STATEMENTS[kind])
     last, ends = arrived_last(passage), passage.end_shares()
     states = np.arange(1 << 4)
@@ -75,7 +75,7 @@ def test_times_are_exponential_with_the_rates_of_the_states():
     sampler = LatticeHistories(lattice_of((), stop_rate=2.0))
     rng = np.random.default_rng(2)
     held = np.array([sampler.times([0, 2, 1], rng) for _ in range(20_000)])
-    order = [0, 1, 3]  # the items of these positions
+    order = [0, 1, 3]  # the items at these positions of the lattice
     exits = [2.0 + reference.exit_rate(THETA, order[:at]) for at in range(4)]
     np.testing.assert_allclose(held.mean(axis=0) * exits, 1.0, atol=5 / np.sqrt(20_000))
     np.testing.assert_allclose(held.std(axis=0) * exits, 1.0, atol=0.06)

@@ -254,8 +254,8 @@ def test_sets_of_at_most_one_item_stay_exact_whatever_the_total():
 def test_a_choice_for_any_theta_is_that_for_a_dense_one(problem, share):
     _, X, budget = problem
     n = X.shape[1]
-    # Item 0 is added to every set, so that no set is empty. The choice for any theta assumes that
-    # all items interact with a set, but no item interacts with an empty set.
+    # Item 0 is added to every set, so that no set is empty. The plan for a fit computes the cost of
+    # a set as if all items interacted with it. This is not right for an empty set.
     X = np.maximum(X, np.eye(1, n, dtype=int))
     total = works(plan_for(X, budget), dense(n)).sum()
     for limited in (budget, Budget(work=budget.work, total_work=max(share * total, 1.0))):
@@ -274,7 +274,7 @@ def test_what_is_exact_for_any_theta_is_exact_at_each(problem):
 
 
 def test_a_choice_for_any_theta_does_not_follow_theta():
-    """The choice for any theta stays the same, although the choices at two thetas differ."""
+    """The plan for a fit does not depend on theta, although the plans at two thetas differ."""
     n = 30
     X = table(n, range(8), range(3))
     plan = plan_for(X, Budget(work=Budget.exact_work(8, 10)))
@@ -304,7 +304,10 @@ def test_known_times_cost_more_and_go_to_metropolis(k):
 
 
 def test_the_total_takes_nothing_from_known_times():
-    """If the total is too large, sets at unknown times are sampled before any at known times."""
+    """If the total work is too large, only sets at unknown times are sampled.
+
+    Sets at known times stay exact.
+    """
     n = 6
     X = table(n, range(6), range(6), range(4), [0], [1, 2])
     times = [1.0, np.nan, np.nan, 2.0, np.nan]

@@ -41,7 +41,7 @@ def test_value_and_gradient_are_those_of_the_functions_of_time(seed):
     slope = exact.gradient(weights, 1)
     found = QuickComponents(parts, sets, posteriors_of(exact)).evaluate(parameters, weights, 1)
     if found is None:
-        return  # the transforms are not precise enough
+        return  # no result, because the transforms are not precise enough
     assert found[0] == pytest.approx(weights @ exact.log_p, abs=1e-4)
     support = (theta != 0.0) | np.eye(ITEMS, dtype=bool)
     np.testing.assert_allclose(found[1][support], slope[support], atol=1e-3)
@@ -96,7 +96,7 @@ def resolvent(rates, exits, z, k):
 def test_transforms_are_the_resolvent_and_their_gradient_is_its_difference():
     rng = np.random.default_rng(2)
     k, columns = 3, 5
-    effects = rng.normal(0.0, 1.0, (k + 1, columns))  # the last row has the base rates
+    effects = rng.normal(0.0, 1.0, (k + 1, columns))  # the last row of `effects` has the base rates
 
     def tables(effects):
         rates = np.zeros((1 << k, columns))
@@ -156,7 +156,7 @@ def test_a_quick_objective_has_the_same_value_and_gradient_on_the_support():
         answers.append(objective.evaluate(theta))
     assert answers[1][0] == pytest.approx(answers[0][0], abs=1e-6)
     np.testing.assert_allclose(answers[1][1][support], answers[0][1][support], atol=1e-5)
-    assert answers[1][0] != answers[0][0]  # if equal, `quick` was ignored
+    assert answers[1][0] != answers[0][0]  # with equal answers, `quick` would have been ignored
 
 
 def test_many_sets_that_share_components_are_not_quick():

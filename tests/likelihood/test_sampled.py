@@ -258,7 +258,7 @@ def log_p_exchangeable(theta, k):
     ("n", "k", "effect"), [(16, 12, -0.5), (16, 12, 0.5), (30, 16, 0.3), (70, 50, 0.02)]
 )
 def test_values_of_exchangeable_items(n, k, effect):
-    """If all orders are equally likely, the only error is that of the integral along the path."""
+    """If all orders are equally likely, the integral along the path is the only source of error."""
     theta = exchangeable(n, effect)
     found = evaluate(
         theta, table(n, range(k)), method="relocation", random_state=0, gradient=False,
@@ -284,7 +284,7 @@ def test_the_rule_along_the_path_is_as_good_as_it_says(n, k, effect):
 
 
 def log_p_one_pair(theta, k, i, j):
-    """Return log p of items 0 to k - 1, of which only i and j interact, by an integral over t."""
+    """Return log p of the set {0, ..., k - 1} if only i and j interact, by an integral over t."""
     n = len(theta)
     w = np.exp(theta.diagonal())
     single = [b for b in range(k) if b not in (i, j)]

@@ -121,7 +121,7 @@ def test_a_block_of_all_items_is_an_exact_draw(k, sparsity):
     rng = np.random.default_rng(k)
     counts = collections.Counter()
     for _ in range(6000):
-        order = np.arange(k)  # the start is always the same: it must not matter
+        order = np.arange(k)  # all chains start at this order, which must not matter
         case.relocate(order, rng, block=k, burn_in=1)
         counts[case.items(order)] += 1
     if k > 2:
@@ -411,7 +411,8 @@ def test_first_orders_are_those_of_independent_items(t):
         }
         total = scipy.special.logsumexp(list(logs.values()))
         exact = {sigma: math.exp(value - total) for sigma, value in logs.items()}
-    # The time is drawn from a grid of 400 points. Its error is far below that of 3,000 draws.
+    # The time is drawn from a grid of 400 points. The error of the grid is far below the error of
+    # 3,000 draws.
     assert p_value(counts, exact) > FALSE_ALARM
 
 

@@ -242,7 +242,7 @@ def waiting_model(steps, fast):
     """
     n = steps + 1
     theta = np.zeros((n, n))
-    others = n - 1  # the item that does not arrive
+    others = n - 1  # the index of the item that does not arrive
     outside = fast + 1.0 - np.arange(steps, 0, -1.0)
     theta[others, others] = math.log(outside[0])
     for a in range(steps - 1):

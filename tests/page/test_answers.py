@@ -159,7 +159,7 @@ def test_the_page_averages_over_the_draws_that_it_holds(n, k, rate):
 
     for name in ("density", "cumulative", "mean", "sd", "before", "place", "arrival"):
         close(answer[name], expected[name])
-    # At the quantile p of the mixture, the mean of the distribution functions of its parts is p.
+    # At the p-quantile of a mixture, the mean of the distribution functions of its parts is p.
     parts = [time_posterior(model, labels) for model in models]
     for t, p in zip(answer["quantiles"], (0.05, 0.5, 0.95), strict=True):
         close(np.mean([one.density([t])["cumulative"].iloc[0] for one in parts]), p)

@@ -47,7 +47,7 @@ def ticks(axis):
 
 
 def texts(ax):
-    """Return all texts in the axes, including those of their panels."""
+    """Return all texts in the axes and in the panels next to them."""
     import matplotlib.text
 
     return [x.get_text() for x in ax.findobj(matplotlib.text.Text) if x.get_text()]

@@ -90,7 +90,7 @@ def test_linked_items_stand_together():
     np.fill_diagonal(effects, 0.0)
     order = structural_order(effects)
     assert sorted(order) == list(range(n))
-    assert np.count_nonzero(np.diff(block[order])) == 3  # four blocks have three borders
+    assert np.count_nonzero(np.diff(block[order])) == 3  # four blocks of items have three borders
 
 
 def test_what_acts_comes_before_what_it_acts_on():

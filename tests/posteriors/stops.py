@@ -17,7 +17,7 @@ def before_draw(monkeypatch, number, seconds, action):
 
     `seconds` is the value of `_SECONDS_TOGETHER`: SINGLE or GROWING. The count starts at 0 and
     includes the draws of all chains and of the warm-up. With one thread, a batch makes all draws of
-    a chain before it makes those of the next chain.
+    one chain, then all draws of the next chain.
     """
     call, numbers = walkers.call, itertools.count()
 

@@ -138,7 +138,7 @@ def test_missing_cells_are_summed():
 
 @pytest.mark.parametrize("fast", [12.0, 25.0, 39.0])
 def test_no_digits_are_lost_if_a_very_fast_item_becomes_slow(fast):
-    """The exit rates are then differences of nearly equal numbers, so a full evaluation is made."""
+    """New exit rates would be differences of nearly equal numbers, so a full evaluation is made."""
     theta = np.array([[fast, 1.0, -1.0], [0.5, -1.0, 0.7], [0.3, -0.4, -0.5]])
     slow = theta.copy()
     slow[0, 0] = -3.0

@@ -118,8 +118,8 @@ def four(theta):
 def test_effects_that_follow_have_the_ratio_of_densities_and_volumes(seed, items):
     """The gain is the log Jacobian plus the change of the log prior.
 
-    The opposite jump has the same gain with the opposite sign. Either the effects of all other
-    items follow, or those of one item.
+    The opposite jump has the same gain with the opposite sign. In some cases the effects of all
+    other items follow, in other cases only the effects of one item.
     """
     *pair, third = items
     n, unit = 4, 0.7
@@ -191,7 +191,8 @@ def jumps_from(theta, target, pair, tries):
         if done["jumps accepted"] and not done["shifts accepted"]:
             yield twins.read(state, target)[0], state
         elif not done["shifts accepted"]:
-            # A trajectory of step 0 stretches the coordinates and back, with rounding errors.
+            # A trajectory of step 0 converts z to stretched coordinates and back, which causes
+            # rounding errors.
             np.testing.assert_allclose(state.z, z, rtol=1e-14)
 
 
@@ -276,8 +277,9 @@ def guide(logit, level, p0, p1, p2, both, unit, shift, prior):
 def guided_from(theta, start, level, prior):
     """Return what `guide_share` returns for a pair whose present logit is `start`.
 
-    This is the drawn logit, and the log-ratio of the densities of the reverse and this proposal.
-    `level` is the uniform random number of the draw.
+    The first number is the drawn logit. The second number is the log-ratio of two densities: the
+    density of the reverse proposal, divided by the density of this proposal. `level` is the uniform
+    random number from which the logit is drawn.
     """
     p0, p1, p2, first, second = shares(theta)
     arguments = (p0, p1, p2, first + second, prior.scale, 0.0, twins.shape_of(prior))

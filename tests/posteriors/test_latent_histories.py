@@ -144,8 +144,9 @@ CASES = {
 def test_histories_are_drawn_from_their_exact_distribution(known, change):
     """Compare how often each history is drawn with its exact probability (chi-squared test).
 
-    The histories of 3,000 independent copies of a sample are drawn. If an item is very slow or very
-    fast, the weights of its places are computed with logarithms.
+    The histories of 3,000 independent copies of a sample are drawn. In the cases "slow item" and
+    "fast item", the weights of the places of this item are so small, or lose so many digits, that
+    the kernel uses logarithms.
     """
     copies, n = 3000, 5
     theta = ref.random_theta(np.random.default_rng(5), n)
@@ -298,8 +299,8 @@ def test_orders_of_histories_have_the_right_mean():
     )
     for a, b in itertools.combinations(known.present.tolist(), 2):
         wanted = sum(p for order, p in posterior if order.index(a) < order.index(b))
-        # `before` is a mean of probabilities, so its standard error is smaller than that of a mean
-        # of indicators (0 or 1). The limit uses the latter.
+        # `before` is a mean of probabilities. So its standard error is smaller than that of a mean
+        # of indicators (0 or 1), from which the limit is computed.
         se = np.sqrt(wanted * (1.0 - wanted) / copies)
         limit = scipy.stats.norm.isf(FALSE_ALARM / 6) * se + 1e-12
         assert abs(before[a, b] / copies - wanted) < limit

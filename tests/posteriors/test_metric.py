@@ -132,7 +132,7 @@ def some_metric():
 @pytest.mark.parametrize("before", [unit_metric(3), some_metric()])
 @pytest.mark.parametrize("power", [1.0, 0.4])
 def test_draws_of_a_normal_distribution_give_its_covariance(before, power, monkeypatch):
-    """If only the draws count, 14 draws give the exact covariance, for any previous metric."""
+    """If the previous metric has almost no weight, 14 draws give the exact covariance."""
     for name, value in (("_TRUST", 1e-10), ("_LEAST_FACTOR", 1.0), ("_LEAST_INFORMATION", 0.0)):
         monkeypatch.setattr(metric_module, name, value)
     covariance, x, forces = normal_draws(1, 14)

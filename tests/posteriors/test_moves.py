@@ -147,7 +147,8 @@ def test_latent_orders_of_larger_sets_follow_their_distribution():
     for sweep in range(320):
         twins.sweep(state, target, still, rng=rng)
         if sweep >= 20:
-            place = np.argsort(state.orders.reshape(20, 6), axis=1)  # column i: place of items[i]
+            # Column i has the place of items[i] in each order.
+            place = np.argsort(state.orders.reshape(20, 6), axis=1)
             shares.append(place[:, :, None] < place[:, None, :])
     np.testing.assert_allclose(twins.read(state, target)[0], theta, atol=0.01)
     mean, se = twins.batch_mean(np.array(shares, dtype=float), batches=60)
@@ -160,7 +161,7 @@ def test_latent_orders_of_larger_sets_follow_their_distribution():
 
 
 def test_the_check_sees_a_wrong_target():
-    """The check fails if the data come from another theta than that of the state."""
+    """If the data come from another theta than the theta of the state, the check fails."""
     prior = FIXED[2]
     rng = np.random.default_rng(11)
     how = twins.trajectory(N, 0.45)

@@ -38,7 +38,7 @@ def data_of(theta, samples, seed, *, missing=0.3, stated=0.4):
         order = ref.simulate_sequence(theta, rng)[1]
         one = twins.simulated_knowledge(order, n, rng, missing, stated)
         if one.missing.size == n:
-            continue  # all cells are missing: a Dataset refuses such a sample
+            continue  # skip a sample without known cells, which a Dataset refuses
         known.append(one)
         cells = [int(i in order) for i in range(n)]
         rows.append([None if i in one.missing else cells[i] for i in range(n)])
@@ -91,7 +91,7 @@ def integrated(prior, known, n, log_points=19):
     ids=["2 items, latent", "2 items, summed", "3 items, latent", "3 items, summed"],
 )
 def test_the_posterior_agrees_with_integration_over_the_prior(theta, prior, largest, replicas):
-    """Compare the means of theta and of the orders. The limits are those of `test_walkers`."""
+    """Compare the means of theta and of the orders, with the same limits as in `test_walkers`."""
     n = len(theta)
     data, known = data_of(theta, 30, 41, stated=0.5)
     assert data.n_missing > 10
@@ -124,7 +124,7 @@ def test_the_posterior_agrees_with_integration_over_the_prior(theta, prior, larg
 def test_moves_keep_the_posterior_of_partly_known_samples(summed):
     """Draw theta from the prior and data from theta; moves must keep the distribution of theta.
 
-    The check is that of `test_moves`.
+    The check is the same as in `test_moves`.
     """
     prior, n = test_moves.LEARNED[0], test_moves.N
     rng = np.random.default_rng(21)
@@ -266,7 +266,8 @@ def test_counts_are_from_known_cells():
 def test_associations_are_those_of_the_known_cells():
     """If a cell of a pair is missing in a sample, the sample does not count for this pair.
 
-    So the number of copies of the pair in the list of jumps does not depend on it.
+    So the value in such a missing cell does not influence how often the pair is in the list of
+    jumps.
     """
     rng = np.random.default_rng(6)
     X = rng.random((200, 3)) < 0.5
@@ -311,7 +312,7 @@ def test_the_metric_contains_the_information_of_histories(monkeypatch):
     complete = np.nonzero(data.set_sizes + data.missing.sum(axis=1) == 0)[0]
     rows += [(ref.gradient_sequence(at, []) * slope).ravel() for _ in complete]
     rest = len(data) - len(rows)
-    # The complete samples with latent orders have no scores.
+    # The metric uses no scores of complete samples with latent orders. `rest` is their number.
     assert rest == len(problem.target.large_start) - 1
     wanted = np.linalg.eigvalsh(np.array(rows).T @ np.array(rows))[::-1]
     metric = estimate_metric(problem, [state])

@@ -113,9 +113,10 @@ def test_theta_out_of_range_is_told():
     assert theta_at(Normal(scale=1.0), z, 0.0)[2]
     z[0, 1] = 6.0
     assert theta_at(Normal(scale=6.6), z, 0.0)[2]
-    assert not theta_at(Normal(scale=6.7), z, 0.0)[2]  # 6 * 6.7 is above the limit of 40
+    # an entry of 6 * 6.7 is above the limit of 40
+    assert not theta_at(Normal(scale=6.7), z, 0.0)[2]
     z[0, 1] = -6.0
-    # An effect of -600 makes a rate very small. It has no lower limit.
+    # An effect of -600 makes a rate very small. Effects have no lower limit.
     assert theta_at(Normal(scale=100.0), z, 0.0)[2]
 
 
@@ -210,7 +211,10 @@ def test_a_file_with_a_broken_prior_is_refused(stored):
 
 @dataclass(frozen=True)
 class Improper:
-    """A normal prior with the defect `broken` in its quantiles or its density."""
+    """A normal prior in which the function of quantiles or the density is wrong.
+
+    The field `broken` says in which way; "none" leaves it correct.
+    """
 
     broken: str
     scale: float = 1.0

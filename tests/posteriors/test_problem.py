@@ -51,8 +51,10 @@ def test_associated_pairs_are_tried_more_often():
     """The number of tries grows with 1 plus the likelihood-ratio statistic of the 2 x 2 table."""
     rng = np.random.default_rng(2)
     X = rng.random((200, 4)) < 0.4
-    X[:, 1] = X[:, 0] ^ (rng.random(200) < 0.35)  # together more often than by chance
-    X[:, 3] = X[:, 2] ^ (rng.random(200) < 0.75)  # together less often than by chance
+    # items 0 and 1: together more often than by chance
+    X[:, 1] = X[:, 0] ^ (rng.random(200) < 0.35)
+    # items 2 and 3: together less often than by chance
+    X[:, 3] = X[:, 2] ^ (rng.random(200) < 0.75)
     problem = Problem.of(Dataset(X), Laplace(), Exponential(), 12)
     pairs, copies = np.unique(problem.jump_pairs, axis=0, return_counts=True)
     assert pairs.tolist() == [[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]

@@ -74,7 +74,8 @@ def test_a_batch_takes_about_a_second():
     assert module._next_together(1, 0.4) == 2
     assert module._next_together(4, 0.99) == 4
     assert module._next_together(8, 2.0) == 4
-    assert module._next_together(2, 0.001) == 4  # at most twice as many draws as before
+    # a batch has at most twice as many draws as the last one
+    assert module._next_together(2, 0.001) == 4
     assert module._next_together(32, 0.0) == 32
     assert module._next_together(1, 60.0) == 1
 
@@ -94,9 +95,10 @@ def kill():
     ("seconds", "last", "drawn"),
     [
         (stops.SINGLE, 18 + 2 * 17, 17),
-        (stops.GROWING, 18 + 2 * 7, 7),  # before the first chain begins its batch of 8 draws
-        (stops.GROWING, 18 + 2 * 7 + 11, 7),  # during this batch, in the second chain
-        (stops.GROWING, 18 + 2 * 15 + 6, 15),  # during the last batch, which has 15 draws
+        # stopped before the first chain begins its batch of 8 draws
+        (stops.GROWING, 18 + 2 * 7, 7),
+        (stops.GROWING, 18 + 2 * 7 + 11, 7),  # stopped during this batch, in the second chain
+        (stops.GROWING, 18 + 2 * 15 + 6, 15),  # stopped during the last batch, which has 15 draws
     ],
 )
 def test_a_stopped_run_resumes_to_the_same_bits(

@@ -39,7 +39,7 @@ def test_the_slopes_of_the_map_and_of_the_density_are_those_of_differences():
 
 
 def test_the_density_is_that_of_a_standard_normal_z():
-    """The integral of the density from -inf to y must be that of the normal density up to z."""
+    """The integral of the density up to y must be the integral of the normal density up to z."""
     for z in (-1.0, 0.5, 2.0):
         mass, _ = scipy.integrate.quad(
             lambda y: np.exp(stretched_prior(unstretched(y))[1]), -200.0, stretched(z), limit=500

@@ -167,7 +167,7 @@ def test_latent_orders_give_the_same_posterior(replicas):
     error = np.hypot(one_se, two_se)
     assert (np.abs(one - two) <= LIMIT * error).all()
     assert np.median(error) < 0.012
-    # The probability of an order is less than that of its set.
+    # An order is less probable than its set, so the log-likelihood with latent orders is smaller.
     assert with_orders < without - 5.0
 
 

@@ -50,7 +50,10 @@ def pair_table(theta, z=1.0):
 
 
 def order_table(theta, z=1.0):
-    """Return P(a before b | both are observed), NaN if a is b, and P(both are observed)."""
+    """Return two tables: P(a before b | both are observed), and P(both are observed).
+
+    The diagonal of the first table is NaN. The diagonal of the second is P(a is observed).
+    """
     joint = pair_table(theta, z)
     both = joint + joint.T
     np.fill_diagonal(both, np.diagonal(joint))

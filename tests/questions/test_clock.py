@@ -262,9 +262,9 @@ def test_sampled_posterior_is_right_within_calibrated_errors():
             *(at["time"].to_numpy() - quantiles) / at["se"].to_numpy(),
             *((between["density"] - densities["density"]) / between["se"]).to_numpy(),
         ])  # fmt: skip
-    # Standard errors come from 16 chains, so z has a t distribution with 15 degrees of freedom, and
-    # z^2 has the mean 15/13. The mean of 16 squares of a column is outside these limits with a
-    # probability of about 0.001.
+    # Standard errors come from 16 chains. So z has a t distribution with 15 degrees of freedom, and
+    # z^2 has the mean 15/13. For each column, the mean of z^2 over 16 runs is outside these limits
+    # with a probability of about 0.001.
     spread = np.mean(np.square(z), axis=0)
     assert np.all(spread < 3.2)
     assert np.all(spread > 0.2)

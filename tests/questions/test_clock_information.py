@@ -144,8 +144,8 @@ def test_items_against_all_sets(rate):
         z.append((found["explained"].to_numpy() - truth[:, 0]) / found["se"].to_numpy())
         np.testing.assert_allclose(found["time_present"], truth[:, 1], rtol=0.25)
         np.testing.assert_allclose(found["time_absent"], truth[:, 2], rtol=0.25)
-    # Each z has a t distribution with 19 degrees of freedom. The mean of 25 squares may differ from
-    # 1 by five of its standard deviations.
+    # Each z has a t distribution with 19 degrees of freedom. For each item, the mean of z^2 over 25
+    # seeds may differ from 1 by five standard deviations of this mean.
     assert np.all(np.abs(np.mean(np.square(z), axis=0) - 1) < 1.8)
     assert np.all(np.mean(np.square(z), axis=0) > 0.25)
     assert np.abs(np.mean(z, axis=0)).max() < 1

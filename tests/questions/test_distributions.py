@@ -174,7 +174,8 @@ def test_simulated_frequencies():
         assert (found["method"] == "simulation").all()
         assert found.attrs == {"draws": 2_000, "seed": seed}
         z.append((found["model"] - exact) / found["se"])
-    # The mean of 30 squares has a standard deviation of 0.26. It may be off by five of these.
+    # The mean of z^2 over 30 seeds has a standard deviation of 0.26. It may be off by five of
+    # these.
     assert np.all(np.abs(np.mean(np.square(z), axis=0) - 1) < 1.3)
     found = questions.item_frequencies(theta, budget=SAMPLED, target_se=0.003, random_state=1)
     assert found["se"].max() <= 0.003

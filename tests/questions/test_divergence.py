@@ -163,7 +163,7 @@ def test_simulation_is_right_within_calibrated_errors(monkeypatch, which):
     assert {x.method for x in found} == {"simulation"}
     z = np.array([(x.value - truth) / x.se for x in found])
     # Each z has a t distribution with 19 degrees of freedom. In about one of a thousand tests, the
-    # mean of 24 squares is outside these limits.
+    # mean of z^2 over the 24 seeds is outside these limits.
     assert 0.35 < np.mean(z**2) < 2.4
     assert abs(z.mean()) < 0.9
     assert np.abs(z).max() < 5.5

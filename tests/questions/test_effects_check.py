@@ -73,7 +73,7 @@ def test_the_probabilities_are_those_of_the_two_models(data, check):
     assert len(check.table) == 6
     assert (check.table["probability"] >= 0.5).all()
     assert (check.table["opposite"] == (check.table["with_effects"] < 0.5)).all()
-    # Opposite orders come first, and among them those with the largest difference.
+    # Opposite orders come first. They are sorted by the difference, the largest first.
     assert check.table["opposite"].is_monotonic_decreasing
     json.dumps(check.to_json())
 

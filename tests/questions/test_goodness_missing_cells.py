@@ -96,7 +96,8 @@ def test_data_of_the_model_have_z_of_unit_spread():
         z["items"].append(found.items["z"].to_numpy())
         z["pairs"].append(found.pairs.sort_values(["a", "b"])["z"].to_numpy()[:9])
     for values in map(np.array, z.values()):
-        # The mean of 40 squares has a standard deviation of 0.22, or slightly more for rare events.
+        # The mean of z^2 over 40 seeds has a standard deviation of 0.22, or slightly more for rare
+        # events.
         assert np.all(np.abs(np.mean(values**2, axis=0) - 1) < 1.1)
         assert np.mean(values**2) == pytest.approx(1, abs=0.4)
         assert np.abs(values.mean(axis=0)).max() < 0.8
@@ -110,7 +111,7 @@ def test_a_panel_that_is_read_as_absent_items_is_found_out():
 
 
 def test_samples_with_the_same_missing_cells_are_complete_samples_of_the_other_items():
-    """The numbers of the known items are those of the complete data, up to rounding."""
+    """The numbers of the known items are the same as for complete data, up to rounding."""
     complete = simulate(MODEL, 300, random_state=4).to_dataset().without_times()
     missing = np.zeros((300, N), dtype=bool)
     missing[:, 4] = True

@@ -66,7 +66,7 @@ def test_rates_may_be_however_far_apart(logs, place):
 
 def test_a_rare_slow_chain_is_seen_in_the_tail():
     # One of three chains is a million times slower than the other two, so its tail is far beyond
-    # theirs.
+    # the tails of these two.
     found = phases([2.0, 3.0], [5.0, 4.0], [1e-6, 4.0])
     times = np.array([0.3, 3.0, 1e3, 1e6, 1e7])
     density, before = found.evaluate(times)

@@ -132,7 +132,8 @@ def test_simulation_is_right_within_calibrated_errors(monkeypatch):
         z.append(
             [(found.loc[j, "probability"] - truth[int(j)]) / found.loc[j, "se"] for j in "0234"]
         )
-    # The mean of 40 squares has a standard deviation of 0.22. It may be off by five of these.
+    # The mean of z^2 over 40 seeds has a standard deviation of 0.22. It may be off by five of
+    # these.
     assert np.all(np.abs(np.mean(np.square(z), axis=0) - 1) < 1.1)
     assert np.abs(z).max() < 5.5
 

@@ -228,7 +228,8 @@ def test_threads_do_not_change_a_bit():
 
 def test_pairs_beyond_the_budget_are_simulated_and_the_others_exact():
     theta = blocks_of([2, 2, 2, 2])
-    budget = Budget(work=Budget.exact_work(3, 3))  # enough for items of one block, not of two
+    # enough for a lattice of one block of items, but not of two blocks
+    budget = Budget(work=Budget.exact_work(3, 3))
     found = order_matrix(theta, budget=budget, random_state=2)
     truth = order_matrix(theta, method="exact")
     inside = np.kron(np.eye(4), np.ones((2, 2))) > 0

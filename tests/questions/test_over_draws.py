@@ -228,7 +228,7 @@ def test_times_have_the_moments_of_the_mixture():
 
 
 def test_quantiles_of_times_are_those_of_the_mixture():
-    """At the quantile p, the mean of the distribution functions of all models is p."""
+    """At the p-quantile of the mixture, the mean of all distribution functions is p."""
     probabilities = [0.05, 0.37, 0.95]
     times = questions.pseudo_times(POSTERIOR, SETS[:2], quantiles=probabilities)
     for sample, row in zip(SETS[:2], times.itertuples(), strict=True):

@@ -26,7 +26,7 @@ quick = settings(max_examples=60, deadline=None, derandomize=True, database=None
 
 
 class Sampler:
-    """A made-up question. Its answer is the number of draws, and its error is that of a mean.
+    """A made-up question. Its answer is the number of draws, with the error of a mean.
 
     `sd` is the standard deviation of one draw. The error is known after `seen_after` draws.
     """

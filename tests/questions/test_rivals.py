@@ -41,7 +41,7 @@ def test_reversed_pair_keeps_its_sets_and_turns_its_order(theta, rate):
         set_distribution(turned, rate), set_distribution(theta, rate), rtol=1e-9
     )
     before, after = first_of_two(theta, rate), first_of_two(turned, rate)
-    if abs(before - 0.5) > 1e-9:  # at 0.5 there is no opposite order
+    if abs(before - 0.5) > 1e-9:  # an order with the probability 0.5 has no opposite order
         assert (before > 0.5) == (after < 0.5)
     assert min(after, 1.0 - after) == pytest.approx(0.02, abs=1e-9)
 

@@ -67,7 +67,7 @@ def known_of(data, row):
 
 @pytest.mark.parametrize("row", [5, 6, 13])
 def test_clock_items_of_a_sample_with_known_orders(row):
-    """Clock items are ordinary items of a larger model, in a sum over all orders."""
+    """Compare with a sum over orders in a larger model, in which clock items are ordinary items."""
     theta = np.random.default_rng(3).normal(0.0, 1.5, (2, 3, 3))
     known = known_of(PARTLY, row)
     found = stated_probabilities(theta, known, CLOCKS, (RATE, 1.3))
@@ -221,7 +221,7 @@ def test_a_plan_without_missing_cells_has_the_same_bits():
 
 
 def test_a_missing_item_that_acts_on_nothing_tells_nothing():
-    """If nobody looked for c, the plan is that for the two other items alone."""
+    """If nobody looked for c, the plan is the same as for the two other items alone."""
     rows = [[1, 1]] * 6 + [[1, 0]] * 4 + [[0, 0]] * 5 + [[0, 1]] * 3
     two = Dataset(rows, items=ITEMS[:2])
     three = Dataset([[*row, None] for row in rows], items=ITEMS)
@@ -254,7 +254,8 @@ def test_simulated_studies_keep_what_is_known_of_the_existing_samples():
         assert not table.missing[:, 3:].any()
         assert table.orders[:total] == PARTLY.orders
         assert not any(table.orders[total:])
-    # The new samples have the patterns of the existing samples, as often as these have them.
+    # The new samples have the same patterns of missing cells as the existing samples, with the same
+    # frequencies.
     missing = np.vstack([table.missing[total:, :3] for table in tables])
     for pattern, share in ([0, 0, 1], 5 / 18), ([0, 1, 0], 3 / 18), ([0, 0, 0], 10 / 18):
         found = (missing == np.array(pattern, bool)).all(axis=1).mean()

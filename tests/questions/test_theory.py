@@ -110,7 +110,10 @@ def test_variance_falls_as_one_over_m():
 
 
 def test_the_bounds_of_theorem_1_hold():
-    """Test the bounds at the expected k, for so large an m that the O() terms are negligible."""
+    """Test the bounds with 20,000 items, for which the O() terms of the theorem are negligible.
+
+    The number k of present items is its expected value.
+    """
     m = 20_000
     for w in (0.2, 1.0, 2.0):
         for t in (0.5, 1.0, 2.0):

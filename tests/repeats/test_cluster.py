@@ -20,7 +20,7 @@ from sequela.repeats.work import Work
 
 pytest.importorskip("distributed", reason="Dask is an extra: pip install 'sequela[cluster]'")
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of distributed are not tested here
+pytestmark = pytest.mark.filterwarnings("ignore")  # ignore warnings of the package distributed
 
 TASKS = "repeats.tasks"
 
@@ -256,7 +256,7 @@ def test_a_wait_for_what_can_come_is_not_ended():
 class LeavingPool:
     """A pool whose workers have left the cluster.
 
-    Work that only given workers may do ends with a TimeoutError. All other work is done.
+    If work is only for chosen workers, it ends with a TimeoutError. All other work is done.
     """
 
     workers = 1

@@ -78,7 +78,7 @@ def test_the_front_door_loads_nothing():
 
 
 def test_the_front_door_opens_to_every_name():
-    """Every public name is a function or class. It must not be hidden by a module of this name."""
+    """Every public name is a function or a class, and no module of the same name hides it."""
     for name in repeats.__all__:
         assert callable(getattr(repeats, name))
     assert "plan_fits" in dir(repeats)

@@ -124,7 +124,7 @@ def test_a_killed_process_costs_nothing(tmp_path):
     marks.mkdir()
     plan = plan_of("kill_the_worker_once", [{"folder": str(marks), "number": i} for i in range(8)])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # loky warns that a worker process died
+        warnings.simplefilter("ignore")  # ignore the warning of loky that a worker process died
         table = run(plan, tmp_path / "a", workers=2)
     assert (marks / "killed").exists()
     expected = run(plan, tmp_path / "b", backend="threads")
@@ -198,7 +198,7 @@ def test_workers_do_not_crowd_the_cores(backend, tmp_path):
     assert most_at_once(table) <= 2
     from sequela.support.threads import resolve_threads
 
-    assert resolve_threads(2) == 2  # an explicit number is still used
+    assert resolve_threads(2) == 2  # an explicit number of threads is still used
 
 
 def test_without_a_number_there_are_as_many_workers_as_cores(tmp_path):

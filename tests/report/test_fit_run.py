@@ -74,7 +74,7 @@ def test_python_and_the_command_leave_the_same_folder(report, table, tmp_path):
     )  # fmt: skip
     mine, theirs = contents(report.folder), contents(folder)
     assert sorted(mine) == sorted(theirs)
-    assert mine == theirs  # all bytes of all files, also of run.json
+    assert mine == theirs  # compares all bytes of all files, also of run.json
     assert {"model.npz", "run.json", "pseudo_times.csv", "figures/theta.svg"} <= set(mine)
     model = sequela.Model.load(folder / "model.npz")
     assert model.theta.tobytes() == report.learner.theta_.tobytes()
@@ -336,7 +336,7 @@ def test_what_cannot_be_written_is_refused_before_the_work(table, report, tmp_pa
 def test_a_learner_of_ones_own_can_be_written(tmp_path):
     data = sequela.example_samples().most_frequent(4)
     learner = sequela.SetChain(0.05, random_state=1).fit(data)
-    for _ in range(2):  # the second time it replaces the files
+    for _ in range(2):  # the second call replaces the files of the first
         write_fit(tmp_path / "fit", learner, data, figures=("svg",))
     assert sequela.Model.load(tmp_path / "fit" / "model.npz") == learner.model_
     assert len(pd.read_csv(tmp_path / "fit" / "pseudo_times.csv")) == data.n_samples

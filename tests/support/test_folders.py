@@ -52,7 +52,7 @@ def test_what_is_worth_keeping_is_kept_beside_an_earlier_folder(tmp_path, caplog
     assert (earlier / "model").read_text() == "whole"
     assert (
         tmp_path / "a.incomplete" / "model"
-    ).exists()  # kept: it belongs to this process, which still runs
+    ).exists()  # the folder is kept, because it belongs to this process, which still runs
 
 
 def test_a_folder_of_others_is_never_replaced(tmp_path):

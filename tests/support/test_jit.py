@@ -79,7 +79,8 @@ def test_kernels_are_compiled_and_keep_nan(uncached):
     compiled = _jit.kernel(is_nan)
     assert compiled(np.nan)
     assert not compiled(1.0)
-    assert _jit.kernel(divide)(1.0, 0.0) == np.inf  # kernels do not raise exceptions
+    # a division by zero raises no exception in a kernel
+    assert _jit.kernel(divide)(1.0, 0.0) == np.inf
     assert compiled.targetoptions["nogil"]
     assert "nnan" not in compiled.targetoptions["fastmath"]
     assert "ninf" not in compiled.targetoptions["fastmath"]
@@ -97,7 +98,7 @@ def test_a_read_only_installation_uses_a_private_folder(temporary, monkeypatch):
     assert [options["folder"] for options in asked] == [before, str(folder)]
     assert before == config.CACHE_DIR
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert list(folder.rglob("*.nbi"))  # the cache was written there
+    assert list(folder.rglob("*.nbi"))  # the cache was written to this folder
 
 
 def test_nowhere_to_write_means_no_cache(temporary, monkeypatch):
@@ -160,7 +161,7 @@ class SlowKernel:
 
     def compile(self, types):
         self.compiled += 1
-        with event.trigger_event("numba:compile"):  # Numba triggers it whenever it compiles
+        with event.trigger_event("numba:compile"):  # Numba triggers this event whenever it compiles
             time.sleep(self.seconds)
         self.overloads.append(types)
 
@@ -202,7 +203,7 @@ def test_fast_compilation_is_silent(monkeypatch, caplog):
         assert _jit.call(SlowKernel(0.0), 1.0) == 2.0
     assert not caplog.records
     names = [thread.name for thread in threading.enumerate()]
-    assert not [name for name in names if "_watch" in name]  # no such thread waits for a minute
+    assert not [name for name in names if "_watch" in name]  # no thread waits for the notice
 
 
 def test_many_kernels_share_one_line_which_is_repeated_ever_more_rarely(monkeypatch, caplog):

@@ -1,4 +1,4 @@
-"""A fit does not depend on the number of threads of linear algebra, and does not change it."""
+"""The number of threads of linear algebra does not influence a fit, and is not changed by it."""
 
 from __future__ import annotations
 

@@ -29,7 +29,8 @@ def test_a_mark_tells_whether_its_process_runs():
     assert is_gone(mark.strip())
     assert not is_gone(owner_mark())
     host, pid, start = owner_mark().split("-")
-    assert is_gone(f"{host}-{pid}-{int(start) + 1}")  # another process has this pid now
+    # the same pid, but another start time: another process
+    assert is_gone(f"{host}-{pid}-{int(start) + 1}")
     assert not is_gone(f"{'0' * 8}-{pid}-{start}")  # a process of another machine may still run
     assert not is_gone("anything")
 
@@ -71,7 +72,8 @@ def test_unfinished_folders_of_killed_runs_are_removed_when_a_run_ends_well(tmp_
     assert (tmp_path / "out.incomplete" / "m").exists()
     (tmp_path / "out.incomplete-notes").mkdir()  # a folder that sequela did not make
     with new_folder(tmp_path / "out", keep_with="m") as made:
-        assert (tmp_path / "out.incomplete" / "m").exists()  # kept until `out` is complete
+        # this unfinished folder is kept until `out` is complete
+        assert (tmp_path / "out.incomplete" / "m").exists()
         (made / "m").write_text("another")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.incomplete-notes"]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["m"]

@@ -279,7 +279,7 @@ def test_streams_of_different_purposes_never_have_the_same_key(index):
 
 
 def test_no_other_stream_can_have_the_key_of_a_simulation():
-    """The key of a stream for simulations is one number: that of the chunk of draws.
+    """The key of a stream for simulations is one number, the number of the chunk of draws.
 
     The keys of all other streams have at least two numbers, so no stream has the same key.
     """

@@ -53,7 +53,12 @@ class Recorder:
         return time.perf_counter() - self.began - self.paused
 
     def keep(self, theta, always=False):
-        """Write a theta if it must be kept (see `_ALL_KEPT`); return whether the time is over."""
+        """Write theta to a file, or skip it; return whether the time limit has passed.
+
+        At first every theta is written. When the files are large, a theta is skipped if it follows
+        shortly after the last one that was written (see `_ALL_KEPT`). With `always`, theta is
+        written.
+        """
         at = self.now()
         entered = time.perf_counter()
         self.seen += 1

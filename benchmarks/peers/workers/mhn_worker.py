@@ -29,7 +29,7 @@ def learn(job, X, theta, recorder):
             nonlocal stopped
             if recorder.keep(x.reshape(n, n).T):
                 stopped = True
-                raise StopIteration  # this stops the minimiser of SciPy
+                raise StopIteration  # StopIteration stops the minimiser of SciPy
 
         optimizer = cMHNOptimizer().load_data_matrix(X.astype(np.int32))
         optimizer.set_callback_func(watch)

@@ -35,7 +35,7 @@ _SHOWN = 35
 
 
 def task(*, folder: str, n: int, seed: int) -> dict[str, Any]:
-    """Learn a model of the n most frequent items, and compute how much the first b interact.
+    """Learn a model of the n most frequent items, and compute the shares of the total interaction.
 
     Parameters
     ----------

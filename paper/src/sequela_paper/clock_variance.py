@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EXPERIMENTS", "adjusted_theta", "pair_log_probabilities", "task", "time_variances"]
 
-# The numbers of items in the paper, and two larger numbers. Between these two, the variance
-# decreases as 1/m.
+# The numbers of items in the paper, and two larger numbers (300 and 1000). From 300 to 1000 items,
+# the variance decreases as 1/m.
 _SIZES = (5, 10, 20, 50, 100)
 _BEYOND = (300, 1000)
 _SAMPLES = 1000

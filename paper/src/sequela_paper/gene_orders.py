@@ -38,7 +38,7 @@ PAIRS = {
     "MDM2(A)/CDK4(A)": ("MDM2(A)", "CDK4(A)"),
 }
 _SIZES = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
-_BEYOND = {150: 4, 200: 4, 300: 2, 408: 2}  # repetitions for more items than in the paper
+_BEYOND = {150: 4, 200: 4, 300: 2, 408: 2}  # number of repetitions for more items than in the paper
 _EVIDENCE_UP_TO = 200  # with more items, the evidence of one pair would take tens of minutes
 _SIZES_OF_PAPER_SOLVER = (0, 10, 20)
 _QUICK = (0, 5, 10)
@@ -47,8 +47,8 @@ _QUICK_OF_PAPER_SOLVER = (0,)
 # gives the orders of all pairs.
 _ALL_PAIRS_FROM = 30
 _PENALTY = 0.01
-# Widths of the random starts: that of the paper, and a larger one, from which more distant optima
-# are also found.
+# Widths of the random starts: the width of the paper, and a larger width, from which more distant
+# optima are also found.
 _WIDTHS = (0.2, 2.0)
 _PAPER_ITERATIONS = 3000
 _QUICK_ITERATIONS = 300
@@ -62,7 +62,10 @@ _DECIDED = 2.0
 
 
 def cases(settings: Settings) -> list[dict[str, Any]]:
-    """Return the cases: fits for each number of other items, and the evidence of each pair."""
+    """Return the cases: fits by both solvers, and comparisons of each order with its reverse.
+
+    Both kinds have cases for several numbers of other items.
+    """
     common = {
         "folder": str(settings.data),
         "iterations": _QUICK_ITERATIONS if settings.quick else _PAPER_ITERATIONS,
@@ -119,7 +122,7 @@ def task(
         items = [*(item for item in data.items if item in chosen), *rest[:others]]
     samples = data.select_items(items)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # different optima are expected here
+        warnings.simplefilter("ignore")  # ignore warnings: different optima are expected here
         if kind == _EVIDENCE:
             return _evidence(samples, PAIRS[pairs[0]], seed)
         learner = SetChain(

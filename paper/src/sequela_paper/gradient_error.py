@@ -180,7 +180,8 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001
     """Return tables of mean errors, and of ratios of errors.
 
-    The error of the uniform proposal is divided by that of each of the other two samplers.
+    A ratio is the error of the uniform proposal, divided by the error of the informed proposal or
+    of the relocation sampler.
     """
     rows = [
         {

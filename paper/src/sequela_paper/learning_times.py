@@ -110,7 +110,7 @@ def task(
 
 
 def _warm_up(data: Dataset, seed: int) -> None:
-    """Compile or load all kernels, including those for sampled sets."""
+    """Compile or load all kernels, including the kernels for sampled sets."""
     few = data.most_frequent(4)
     for options in (
         {"solver": "auto"},
@@ -131,7 +131,7 @@ def _fit(data: Dataset, seed: int, **options: Any) -> tuple[Any, float]:
 def _row(
     method: str, data: Dataset, seconds: float, evaluations: int, **more: Any
 ) -> dict[str, Any]:
-    """Return a row of the table; `more` replaces default values, for example that of `spent`."""
+    """Return a row of the table; `more` has further columns, or replaces default values."""
     return {
         "method": method,
         "n": data.n_items,

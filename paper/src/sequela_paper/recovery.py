@@ -101,7 +101,7 @@ def task(*, seed: int, **entries: Any) -> dict[str, Any]:
     chosen = set(rng.choice(clocks, case.m, replace=False).tolist())
     sets = data.select_items([*core, *(c for c in clocks if c in chosen)]).without_times()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # several optima are expected here
+        warnings.simplefilter("ignore")  # ignore warnings: several optima are expected here
         if case.solver == _PAPER:
             return _paper_solver(sets, truth, case.iterations, seed)
         return _ours(sets, truth, seed)
@@ -224,7 +224,7 @@ def _dots(ax: Any, whole: pd.DataFrame, dataset: str) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Test that our divergence decreases to the dashed line, and is at most that of the paper."""
+    """Test that our divergence decreases to the dashed line, and never exceeds the paper's."""
     summary = tables["fig2_summary"]
     numbers: dict[str, Any] = {}
     texts = []

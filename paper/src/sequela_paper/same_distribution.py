@@ -34,9 +34,10 @@ _PARAMETERS = ("theta_11", "theta_12", "theta_21", "theta_22")
 def task(*, seed: int, alpha: float, points: int) -> dict[str, Any]:
     """Return members of the family and the true model, with probabilities of sets and orders.
 
-    No random numbers are used. From one member to the next, the log-odds that item 1 arrived first
-    change by the same step. With equal steps of s, members near the ends of the interval of s would
-    have very different interactions, because these grow in proportion to the log-odds.
+    No random numbers are used. From one member to the next, the log-odds of "item 1 arrived first"
+    change by the same step. Members at equal distances of the coordinate s would be less suitable:
+    interactions grow in proportion to the log-odds, so members near the ends of the interval of s
+    would have very different interactions.
     """
     del seed
     # Section 3.1: theta_11 = theta_21 = 0, theta_12 = -theta_22 = alpha.

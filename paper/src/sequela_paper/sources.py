@@ -111,7 +111,10 @@ def synthetic(name: str, folder: str | None) -> tuple[Dataset, Model]:
 
 @functools.lru_cache(maxsize=2)
 def glioblastoma(folder: str) -> Dataset:
-    """Return 378 glioblastomas; the items that at least 4 of them have are sorted by frequency."""
+    """Return 378 glioblastomas, with the items that occur in at least 4 of them.
+
+    Items are sorted by frequency.
+    """
     mutations, cna, merge = (Path(folder) / file for file in GLIOBLASTOMA)
     data = read_cbioportal(mutations, cna, merge=merge, at_least=4).data
     return data.most_frequent(data.n_items)

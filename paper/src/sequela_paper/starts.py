@@ -36,8 +36,8 @@ __all__ = ["EXPERIMENTS", "task"]
 PENALTY = 0.01
 WIDTHS = (0.2, 2.0)
 FIRST, SECOND = "MDM2(A)", "CDK4(A)"
-# The exact penalised objective of the theta that mhn (1.2.3) learns with its smoothed penalty, and
-# that of the same theta after mhn has rounded it to two decimals.
+# Two exact penalised objectives: of the theta that mhn (1.2.3) learns with its smoothed penalty,
+# and of the same theta after mhn has rounded it to two decimals.
 MHN_OBJECTIVE = -7.963794
 MHN_ROUNDED_OBJECTIVE = -7.961730
 _ITERATIONS = {"ours": 1000, "adagrad": 3000}

@@ -103,7 +103,7 @@ def clock_rates(folder: str | None, data: Dataset) -> NDArray[np.float64]:
 def task(*, seed: int, m: int, samples: int, folder: str | None) -> dict[str, Any]:
     """Return the posterior times of the samples given the first `m` clocks.
 
-    No random numbers are used: the samples are those of the data.
+    No random numbers are used, because the samples are read from the data.
     """
     del seed
     data, _ = synthetic("two", folder)

@@ -292,7 +292,7 @@ def _show_orders(report: FitReport, console: Any) -> None:
 
 
 def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
-    """Print the commands that say more about an order that the data cannot tell."""
+    """Print commands that give more information about an order that the data cannot tell."""
     from sequela.questions.verdict import Verdict
 
     check = report.order_ranges

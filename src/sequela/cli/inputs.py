@@ -136,8 +136,8 @@ _SETTINGS = {
 def run_options(command: Command) -> Command:
     """Add the options ``--seed`` and ``--threads``.
 
-    The command receives these options and those of `precision_options` in one dictionary,
-    `settings`. Its keys are keywords of `sequela.Settings`.
+    The command receives these options, together with the options of `precision_options`, in one
+    dictionary, `settings`. Its keys are keywords of `sequela.Settings`.
     """
 
     @functools.wraps(command)

@@ -1,4 +1,4 @@
-"""Find the option of a command that stands for an argument of a Python function, for messages."""
+"""Find the command-line option for an argument of a Python function, for use in messages."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def next_command(
 
 
 def _present(model: Model, folder: Path, state: list[str], sample: str | None) -> list[str]:
-    """Return the items that are present: `state` or, if `sample` is given, those of the sample."""
+    """Return the items that are present: `state`, or the items of `sample` if one is given."""
     from sequela.report.folder_answers import folder_sample
     from sequela.samples import as_samples
 

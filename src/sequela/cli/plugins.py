@@ -66,7 +66,7 @@ class ExtensibleGroup(click.Group):
 @functools.cache
 def _entry_points() -> Mapping[str, EntryPoint]:
     """Return the entry points of commands in installed packages, by name."""
-    from importlib.metadata import entry_points  # slow to import, and few commands need it
+    from importlib.metadata import entry_points  # this import is slow, and few commands need it
 
     try:
         return {one.name: one for one in entry_points(group=_GROUP)}

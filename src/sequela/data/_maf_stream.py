@@ -126,7 +126,9 @@ class Calls:
 
     samples: list[str]
     genes: list[str]
-    where: tuple[array[int], array[int]]  # sample and gene of each line that counts
+    # For each line that counts: the position of its sample in `samples`, and of its gene in
+    # `genes`.
+    where: tuple[array[int], array[int]]
     sequenced: list[str] | None  # samples that the first line of older files of cBioPortal lists
     files: list[SourceFile]
     notes: list[str] = field(default_factory=list)
@@ -245,7 +247,7 @@ def _stream_one(path: str | os.PathLike[str], state: _Reading, encoding: str | N
     samples, genes = state.samples, state.genes
     counts = cache(rules.counts)  # there are millions of lines, but few classes
     classes: dict[str, int] = {}
-    short = 0  # number of the last line that has too few cells
+    short = 0  # number of the last line so far that has too few cells
     number = 0
     for number, line in _bounded(lines, header, path):
         # A file that was joined from several files has comments and headers also in the middle.

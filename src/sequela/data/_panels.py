@@ -43,7 +43,7 @@ class SamplePanels:
 
     name: str
     of: dict[str, str]
-    lines: dict[str, int]  # the number of the first line that names each panel
+    lines: dict[str, int]  # for each panel, the number of the first line that names it
 
 
 @dataclass

@@ -254,7 +254,7 @@ def refuse_misaligned(given: object, samples: tuple[str, ...], argument: str) ->
 
 def _unmasked(given: Any) -> Any:
     """Replace masked entries by None, because np.asarray would return the values under the mask."""
-    # There is no masked array unless numpy.ma has been imported.
+    # Masked arrays exist only if numpy.ma has been imported.
     if "numpy.ma" in sys.modules and isinstance(given, np.ma.MaskedArray):
         cells = np.ma.getdata(given).astype(object)
         cells[np.ma.getmaskarray(given)] = None

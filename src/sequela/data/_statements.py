@@ -199,10 +199,11 @@ def find_cycle(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def closed(statements: Sequence[OrderStatement], kept: Iterable[str]) -> tuple[OrderStatement, ...]:
-    """Return the given statements about items in `kept`, and those that follow from others.
+    """Return the statements about items in `kept`, with those that follow from other statements.
 
-    Two statements of probability 1 can be combined if they share an item that is not kept: a before
-    b and b before c imply a before c. If the order of a pair is certain in this way, an uncertain
+    Two certain statements (probability 1) imply a third one if they share an item: a before b and b
+    before c imply a before c. Implied statements are added if some items are not kept, because the
+    statements that imply them may then be left out. If the order of a pair is certain, an uncertain
     statement about the same pair is left out.
     """
     labels = set(kept)
@@ -223,8 +224,8 @@ def closed(statements: Sequence[OrderStatement], kept: Iterable[str]) -> tuple[O
     through = {
         pair
         for pair in certain
-        # A pair that was not given follows from given statements. It is added only if an item is
-        # not kept, because these statements may then be left out.
+        # A pair that is not in `direct` is implied by other statements. It is added only if some
+        # item is not kept, because some of those statements may then be left out.
         if pair in direct or any(label not in labels for label in later)
     }
     found = [OrderStatement(*pair) for pair in through if labels.issuperset(pair)]

@@ -40,14 +40,14 @@ class Asked:
     header: bool | None
     ignored: Collection[str]  # columns that are not read
     weights: str | None = None
-    missing: str | None = None  # what cells without a value mean
+    missing: str | None = None  # the meaning of cells without a value, such as empty cells
 
 
 @dataclass
 class Columns:
     """The roles of the columns of a file."""
 
-    labels: list[str]  # of all columns; '' if the column of ids has no label
+    labels: list[str]  # labels of all columns; '' if the column of ids has no label
     # Positions of columns:
     ids: int | None
     time: int | None

@@ -49,7 +49,8 @@ class Problems:
         if shown:
             left = len(self._first) - len(shown)
             lines = [f"{self._name} has {len(self._first)} kinds of mistakes:"]
-            starts = (f"{self._name}, ", f"{self._name}: ")  # the first line names the table
+            # only the first line of the message names the table
+            starts = (f"{self._name}, ", f"{self._name}: ")
             lines += [f"- {_without(text, starts)}" for text in shown]
             lines += [f"- and {left} more kinds"] if left else []
             raise InputError("\n".join(lines))

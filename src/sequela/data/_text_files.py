@@ -273,7 +273,7 @@ def text_lines(path: str | os.PathLike[str], encoding: str | None = None) -> Ite
     The encoding is UTF-8, unless `encoding` or a byte order mark in the file says otherwise. Lines
     are in composed form (NFC), so that the same label in two files is the same text.
     `str.splitlines` is not used: it also splits at form feeds, so line numbers would differ from
-    those of an editor.
+    the line numbers in an editor.
     """
     name = file_name(path)
     decoder: codecs.IncrementalDecoder | None = None
@@ -441,5 +441,6 @@ def guess_separator(lines: Sequence[str]) -> str:
             body = set(widths[1:]) or set(widths)
             if len(body) == 1 and max(body) > 1 and widths[0] in (max(body), max(body) - 1):
                 return separator
-    # No character fits. The error message is most useful if the most frequent character is used.
+    # No separator splits all lines in the same way. Return the most frequent one, because the error
+    # message is then most useful.
     return max(("\t", ";", ","), key=lines[0].count) if lines else ","

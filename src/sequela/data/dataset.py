@@ -248,7 +248,7 @@ class Dataset(PartlyKnown):
         X : Dataset, DataFrame, array-like, sparse matrix, or list of sets or frozensets
             The data. A Dataset is returned unchanged, unless `times` is given.
         times : iterable of numbers, optional
-            Observation times; they replace those of X.
+            Observation times; they replace the times of X.
 
         Returns
         -------
@@ -476,7 +476,8 @@ class Dataset(PartlyKnown):
             and np.array_equal(self._values, other._values)
         )
 
-    # Equality compares the whole table, which would be too slow for dictionary keys.
+    # A data set cannot be a dictionary key, because comparing two data sets compares the whole
+    # tables, which is slow.
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[Callable[..., Dataset], tuple[object, ...]]:

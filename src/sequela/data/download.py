@@ -1,7 +1,7 @@
 """Download a study from cBioPortal's public REST API to a study folder in the user's cache.
 
-The files are those of a study folder (a MAF, a table of copy numbers, lists of the samples that
-were profiled), which `read_cbioportal` reads.
+The folder has the same files as a study folder (a MAF, a table of copy numbers, lists of the
+samples that were profiled), so that `read_cbioportal` can read it.
 """
 
 from __future__ import annotations

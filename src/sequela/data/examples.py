@@ -91,8 +91,8 @@ def example_path(name: str) -> Path:
 def example_samples() -> Dataset:
     """Return 400 samples of 50 alterations, drawn from a model learned on glioblastoma data.
 
-    The names are those of the data, and the frequencies are similar, but the samples are not
-    patients. They are drawn from the model ``Model.from_csv(example_path("theta.csv"))``.
+    The alterations have the same names and similar frequencies as in these data, but the samples
+    are not patients. They are drawn from the model ``Model.from_csv(example_path("theta.csv"))``.
 
     Examples
     --------

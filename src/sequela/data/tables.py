@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 __all__ = ["TableKeywords", "read_table", "text_rows"]
 
 _LOOKED_AT = 1 << 20  # the separator is guessed from this many characters at the start
-_MANY_ITEMS = 50  # a table with fewer columns rarely has the samples in its columns
+_MANY_ITEMS = 50  # With fewer columns, no note says that the table may have its items in rows.
 _MEANINGS = (None, "keep", "absent", "refuse")
 
 
@@ -221,7 +221,8 @@ def text_rows(
     lines = text_lines(path, encoding)
     first, begin = 1, next(lines, None)
     while begin is not None:
-        stated = re.fullmatch(r'"?sep=(.)"?', begin.strip())  # how Excel states the separator
+        # Excel can name the separator in the first line, such as sep=;
+        stated = re.fullmatch(r'"?sep=(.)"?', begin.strip())
         if stated:
             separator = stated[1] if separator is None else separator
         # '# text' and '##text' are comments; '#sample' is a header as some programs write it.

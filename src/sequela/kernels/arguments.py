@@ -84,10 +84,11 @@ class PhaseTables(NamedTuple):
 class BlockSums(NamedTuple):
     """The results of a block of sets: log p of each set, and sums over the block.
 
-    ``in_range[s]`` is False for a set whose forward weights may leave the range of a double.
-    ``gradient`` is the weighted sum of the gradients. ``present[i]`` is the weighted sum of the
-    mean times for which item i has been present, and the last entry that of the mean observation
-    times. `lattice.scatter` adds to both sums.
+    ``in_range[s]`` is False if the forward weights of set s may leave the range of a double.
+    ``gradient`` is the sum of the gradients of the sets, each times the weight of its set. For each
+    item i, ``present[i]`` is the weighted sum over the sets of the mean time for which item i has
+    been present. The last entry of ``present`` is the weighted sum of the mean observation times.
+    `lattice.scatter` adds the terms of one set to ``gradient`` and to ``present``.
     """
 
     log_p: NDArray[np.float64]
@@ -153,8 +154,10 @@ class LogLattice(NamedTuple):
 class SetMoments(NamedTuple):
     """Moments of the times of one set of k items: see `passage.passage_moments`.
 
-    ``times`` has two entries, ``arrival_mean`` and ``arrival_second`` have k entries, and
-    ``before`` and ``place`` are k x k arrays.
+    ``times`` has the mean and the second moment of the observation time. ``arrival_mean`` and
+    ``arrival_second`` have the same moments of the arrival time of each item (k entries).
+    ``before[b, c]`` is the probability that b arrived before c, and ``place[c, p]`` is the
+    probability that c arrived after exactly p other items (k x k arrays).
     """
 
     times: NDArray[np.float64]
@@ -206,9 +209,10 @@ class PanelPoints(NamedTuple):
 class PriorShape(NamedTuple):
     """A prior as a map from standard normal coordinates z to theta: see `prior_transform`.
 
-    ``nodes`` are values (first row) and slopes (second row) of the map of an interaction, in units
-    of the scale, at z = 0, step, 2 step, ... A log base rate is ``base_mean + base_sd * z``. The
-    log of the scale is ``log_median + log_spread * z``; a spread of 0 fixes it.
+    An interaction is a function h of its coordinate z, times the scale of the prior. ``nodes`` has
+    the values of h (first row) and its slopes (second row) at z = 0, step, 2 step, ... A log base
+    rate is ``base_mean + base_sd * z``. The log of the scale is ``log_median + log_spread * z``. If
+    ``log_spread`` is 0, the scale is fixed.
     """
 
     nodes: NDArray[np.float64]
@@ -229,11 +233,11 @@ class SharedLattice(NamedTuple):
     ``step_start[s + 1] - 1``. For each step, ``step_item`` is the item that arrives, and
     ``step_to`` is the next state.
 
-    The same steps are also listed by the states to which they lead: those to state s have the
-    numbers from ``way_start[s]`` to ``way_start[s + 1] - 1``, and the last of them comes from its
-    parent. ``way_from`` is the earlier state of such a step, and ``way_item`` the item that
-    arrives. The steps in this list at which item i arrives are
-    ``item_way[item_start[i]:item_start[i + 1]]``.
+    A second list has the same steps, sorted by the state to which they lead. In this list, the
+    steps to state s have the numbers from ``way_start[s]`` to ``way_start[s + 1] - 1``. The last of
+    them comes from the parent of s. For each step of this list, ``way_from`` is the state before
+    the step, and ``way_item`` is the item that arrives. The numbers of the steps at which item i
+    arrives are ``item_way[item_start[i]:item_start[i + 1]]``.
 
     Samples with missing cells are groups: group g has ``group_count[g]`` equal samples, which may
     be in the states ``end[end_start[g]:end_start[g + 1]]``. The groups from ``pattern_start[p]`` to
@@ -267,8 +271,9 @@ class HistoryList(NamedTuple):
 
     The items of sample s are ``items[start[s]:start[s + 1]]``, where `items` is ``large_items`` of
     `PosteriorTarget`. The first ``present[s]`` of them are present, and the others are missing
-    cells. A history is an order of the present items and some of the missing items. It is at the
-    same places of the orders of `PosteriorState`; entries after its last item are -1.
+    cells. A history is an order of the present items and some of the missing items. The current
+    history of sample s is stored in ``orders`` of `PosteriorState`, at the same positions as these
+    items. Entries after its last item are -1.
 
     The statements about the order of sample s have the numbers from ``statement_start[s]`` to
     ``statement_start[s + 1] - 1``. Each one says that the item ``before`` arrived before the item
@@ -292,12 +297,13 @@ _NO_HISTORIES = HistoryList(
 class PosteriorTarget(NamedTuple):
     """The target distribution of a Markov chain over theta.
 
-    ``sets`` are the distinct sets; ``lattice`` lists those that are summed exactly, and ``shared``
-    is the union of their lattices. The other complete samples have a latent order; ``large_start``
-    and ``large_items`` hold their items, concatenated. Partly known samples have latent
-    ``histories``, and their items are the last ones of ``large_items``. ``total`` is the number of
-    samples, ``power`` the exponent of the likelihood of the lattice sets (1 in the posterior,
-    smaller in a heated replica), and ``stop_rate`` the rate of the observation.
+    ``sets`` are the distinct sets. ``lattice`` lists the sets whose likelihood is summed exactly
+    (the lattice sets), and ``shared`` is the union of their lattices. Each of the other complete
+    samples has a latent order. ``large_start`` and ``large_items`` hold the items of these samples,
+    concatenated. Partly known samples have latent ``histories``. Their items are the last ones of
+    ``large_items``. ``total`` is the number of samples. ``power`` is the exponent of the likelihood
+    of the lattice sets: 1 in the posterior, smaller in a heated replica. ``stop_rate`` is the rate
+    of the observation.
     """
 
     sets: SetList
@@ -315,10 +321,10 @@ class PosteriorTarget(NamedTuple):
 class PosteriorState(NamedTuple):
     """The state of a Markov chain over theta; kernels change it in place.
 
-    ``z`` holds the coordinates of theta, ``scale`` the coordinate of the scale, ``orders`` the
-    current orders of the large samples and histories of the partly known samples (in the layout of
-    ``large_items``), and ``values`` the log-likelihood of the lattice sets and that of these orders
-    and histories.
+    ``z`` holds the coordinates of theta, and ``scale`` the coordinate of the scale of the prior.
+    ``orders`` holds the current orders of the large samples and the current histories of the partly
+    known samples, in the layout of ``large_items``. ``values`` holds two log-likelihoods: one of
+    the lattice sets, and one of these orders and histories.
     """
 
     z: NDArray[np.float64]
@@ -331,12 +337,13 @@ class CurrentRates(NamedTuple):
     """Rates at the current theta of a chain; see `sequela.kernels.column_change`.
 
     ``factors`` is exp(theta) with zeros on the diagonal, and ``base`` has the base rates. ``exits``
-    are the exit rates of the states of the shared lattice, and ``ways`` the rates of its steps in
-    the sequence of ``SharedLattice.way_from``. The other arrays belong to a proposed theta. ``old``
-    and ``new`` (columns, states) have the rates of the items whose columns change, before and after
-    the change; ``old_factors`` and ``new_factors`` (columns, n) are these columns of the factors.
-    ``new_exits``, ``holding`` and ``times`` are the exit rates of all states, their inverses, and
-    the expected times in all states.
+    are the exit rates of the states of the shared lattice. ``ways`` are the rates of the steps of
+    this lattice, in the sequence of ``SharedLattice.way_from``. The other arrays belong to a
+    proposed theta, in which some columns have changed. ``old`` and ``new`` (columns, states) have
+    the rates of the items of these columns before and after the change. ``old_factors`` and
+    ``new_factors`` (columns, n) are these columns of the factors. ``new_exits``, ``holding`` and
+    ``times`` are the exit rates of all states, their inverses, and the expected times in all
+    states.
     """
 
     theta: NDArray[np.float64]
@@ -358,9 +365,9 @@ class Trajectory(NamedTuple):
 
     The reference is a normal distribution with the mean ``centre``. Its covariance is the identity
     minus ``directions.T @ diag(shrink) @ directions``; the rows of ``directions`` are orthonormal.
-    The coordinates are the stretched ones of theta (`stretched_coordinates`), row by row, followed
-    by that of the scale. ``rounded`` has
-    the directions in single precision.
+    The coordinates are the stretched coordinates of the entries of theta (`stretched_coordinates`),
+    row by row, and then the coordinate of the scale. ``rounded`` is ``directions`` in single
+    precision.
     """
 
     step: float
@@ -375,11 +382,12 @@ class Trajectory(NamedTuple):
 class JumpWay(NamedTuple):
     """How a jump of a pair of items changes theta; see `sequela.kernels.family_jump`.
 
-    Items 1 and 2 are the pair, and w is the probability that item 1 came first if both are present.
-    If ``reflect``, w is replaced by 1 - w. After this, the logit of w moves by a normal step with
-    the standard deviation ``width``. If ``guided``, w is instead drawn by the prior, on the other
-    side of 1/2. If ``follow``, the effects of the item ``third`` on the pair change, too, or those
-    of all other items if ``third`` is -1.
+    Items 1 and 2 are the pair. Let w be the probability that item 1 came first, if both are
+    present. If ``reflect`` is true, w is first replaced by 1 - w. Then a normal random number with
+    the standard deviation ``width`` is added to the logit of w. If ``guided`` is true, the new w is
+    instead drawn in proportion to the prior density, on the other side of 1/2. If ``follow`` is
+    true, effects on the pair change, too: the effects of the item ``third`` or, if ``third`` is -1,
+    the effects of all other items.
     """
 
     reflect: bool
@@ -392,10 +400,10 @@ class JumpWay(NamedTuple):
 class Moments(NamedTuple):
     """Points in time ("moments") between 0 and each of several observation times.
 
-    The moments of all observation times are in one array. Those of the observation time with index
-    q are ``start[q]`` to ``start[q + 1] - 1``. For each moment, `before` is the place on the panels
-    of the time from 0 to the moment, and `after` is that of the time from the moment to the
-    observation.
+    The moments of all observation times are in one array. The moments before observation time
+    number q are those from ``start[q]`` to ``start[q + 1] - 1``. For each moment, `before` is the
+    time from 0 to the moment, and `after` is the time from the moment to the observation. Both are
+    given as points on panels.
     """
 
     start: NDArray[np.int64]

@@ -171,7 +171,7 @@ def high_table(h, W, columns, m, first, bits):
     """Fill ``h[H, c]``, the transpose of a `low_table`, for `bits` items from item `first` on.
 
     If column c is an item of H, the entry is not 0. It is the product of the effects of the other
-    items of H, which the forward pass needs. Code that sums over columns must set it to 0.
+    items of H, which the forward pass needs. Code that sums over columns must set this entry to 0.
     """
     for c in range(m):
         h[0, c] = 1.0

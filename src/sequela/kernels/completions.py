@@ -30,8 +30,9 @@ def forward_weights(F, exits, rates, items, k, tables, room):
         exits[R] = tables.stop_rate + rest
         F[R] = 0.0
     for c in range(m):
-        # The steps need the rates of the items of the set. The other columns are needed only for
-        # the exit rates, so they all use row k.
+        # Row c of `rates` has the rates of item c of the set, which the steps below need. The rates
+        # of all other columns are only added to the exit rates. So row k is used again for each of
+        # them.
         row = rates[min(c, k)]
         j = columns[c]
         row[0] = tables.rate[j]

@@ -1,9 +1,9 @@
 """Arrival times of the items of a component, given a posterior of the observation time.
 
-Means and second moments of arrival times, and the order of two items of the same component, need
-one pass over the adjoint functions, as gradients do (`components.component_gradient`). The order of
-two items of different components needs the probabilities of the states at times s before an
-observation at t. Gradients between components need the same probabilities (`crossing`).
+One pass over the adjoint functions (as for gradients, `components.component_gradient`) gives the
+means and second moments of arrival times, and the orders of items of the same component. The order
+of two items of different components needs more: the probabilities of the states at times s before
+an observation at t. Gradients between components need the same probabilities (`crossing`).
 """
 
 import numpy as np
@@ -111,7 +111,7 @@ def states_at_moments(X, counts, arrivals, P, B, rates, before, after, total, k)
     observation. ``X[b, a]`` is the probability that item b is present. ``counts[j, a]`` is the
     probability that j items are present. ``arrivals[b, j, a]`` is the density of the arrival of b
     after j other items of its component. `total` is the probability that the component has exactly
-    its items at the observation. The other arguments are those of `crossing.presence_and_steps`. At
+    its items at the observation. `crossing.presence_and_steps` explains the other arguments. At
     every moment, the probabilities of all states must add up to 1. Return the largest deviation
     from 1.
     """

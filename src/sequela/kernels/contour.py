@@ -85,8 +85,8 @@ def tilted_moments(first, second, steps, log_F, lattice, z):
 def next_tilt(tilt, mean, variance, t):
     """Return a better tilt c, by a Newton step for log mean as a function of log c.
 
-    `mean` and `variance` are those of the observation time of the tilted chain, and `t` is the mean
-    that this time should have.
+    `mean` and `variance` are the mean and the variance of the observation time of the tilted chain,
+    and `t` is the mean that this time should have.
     """
     slope = -variance * tilt / mean
     step = (math.log(t) - math.log(mean)) / slope

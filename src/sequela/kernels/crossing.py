@@ -52,7 +52,11 @@ def all_states(into, coefficients, values):
 
 @helper
 def flow_of(p, rates, b, shift, states):
-    """Return the sum over R of ``p[R] rates[R] b[R + shift]``, as four sums in a fixed order."""
+    """Return the sum over R of ``p[R] rates[R] b[R + shift]``, as four sums in a fixed order.
+
+    With four sums, the compiler can use vector instructions, and the result has the same bits on
+    every thread (see `support.jit`).
+    """
     s0 = 0.0
     s1 = 0.0
     s2 = 0.0
@@ -79,8 +83,9 @@ def presence_and_steps(X, Y, worst, component, moments, totals, needed):
     that the component has exactly its items at the observation time q. The probability of this
     event is ``totals[q]``. `component` contains the functions and rates of the component
     (`CrossTables`), and `moments` contains the moments between 0 and the observation times
-    (`Moments`). Only the times that are `needed` are filled. ``worst[q]`` is the largest relative
-    error of the total over the moments before q.
+    (`Moments`). Only the observation times q with ``needed[q]`` are computed. At every moment, the
+    probabilities of all states must add up to 1. ``worst[q]`` receives the largest deviation from 1
+    over the moments before q.
     """
     P, B, rates = component.forward, component.backward, component.rates
     m, states = rates.shape
@@ -122,8 +127,9 @@ def presence_and_steps(X, Y, worst, component, moments, totals, needed):
 def add_pairs(total, products, pooled, rows, columns):
     """Add ``products[r, c]``, times a weight, to the entry of `total` for its pair of items.
 
-    The items are those of row r and of column c (`Places`). The weight is ``pooled[rows.part[r],
-    columns.part[c]]``, the sum of the weights of the sets that contain both parts.
+    One item belongs to row r, the other to column c (`Places`). The weight is
+    ``pooled[rows.part[r], columns.part[c]]``, the sum of the weights of the sets that contain both
+    parts.
     """
     for r in range(products.shape[0]):
         into = total[rows.item[r]]

@@ -70,8 +70,9 @@ def add_product(C, A, row_stride, column_stride, B, first, last, rows, inner):
                 C2[x] = multiply_add(a22, b2, multiply_add(a23, b3, near))
                 near = multiply_add(a30, b0, multiply_add(a31, b1, C3[x]))
                 C3[x] = multiply_add(a32, b2, multiply_add(a33, b3, near))
-    # Add the part that the blocks do not cover. A single loop does this, to save time for
-    # compilation: every vectorised loop is compiled again in each kernel that calls this function.
+    # Add the rows and columns that are left over after the blocks. Only one loop is used for this,
+    # because every additional vectorised loop would be compiled again in each kernel that calls
+    # this function.
     for p in range(rows):
         Cp = C[p]
         at = p * row_stride

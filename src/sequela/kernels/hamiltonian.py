@@ -1,10 +1,11 @@
 """Hamiltonian Monte Carlo in the coordinates of `stretched_coordinates`.
 
-The log-density is that of a normal distribution (the reference) plus a remainder. The precision
-matrix of the reference is that of the prior plus a low-rank matrix with the information of the
-data. Motion under the reference alone is a rotation, which is computed exactly. Only the remainder
-is integrated in finite steps. The data have little information about most directions, so the
-remainder is small and steps can be long (Shahbaba et al. 2014, "Split Hamiltonian Monte Carlo").
+The log-density is the log-density of a normal distribution (the reference) plus a remainder. The
+precision matrix of the reference is the precision matrix of the prior plus a low-rank matrix with
+the information of the data. Motion under the reference alone is a rotation, which is computed
+exactly. Only the remainder is integrated in finite steps. The data have little information about
+most directions, so the remainder is small and steps can be long (Shahbaba et al. 2014, "Split
+Hamiltonian Monte Carlo").
 """
 
 import math
@@ -46,9 +47,9 @@ def stretch(x, factors, directions):
 def subtract_along(x, shrink, rounded):
     """Subtract `shrink` times the part of x along each direction from x, in single precision.
 
-    This takes half the time of `stretch`. The force of a `kick` may be rounded: a motion under any
-    force that depends only on the position keeps volumes and is reversible, so the sampler remains
-    exact.
+    This takes half the time of `stretch`, which computes in double precision. The result is used
+    only for the force in `kick`, where rounding does no harm: a motion under any force that depends
+    only on the position preserves volumes and is reversible, so the sampler remains exact.
     """
     y = x.astype(np.float32)
     change = np.zeros(x.shape[0], np.float32)
@@ -66,8 +67,8 @@ def subtract_along(x, shrink, rounded):
 def draw_velocities(v, moving, trajectory, rng):
     """Draw the first `moving` velocities from the normal distribution of the reference.
 
-    The others must be 0. Return the kinetic energy. It is half the squared length of the standard
-    normal vector from which the velocities are computed.
+    The other velocities must be 0. Return the kinetic energy. It is half the squared length of the
+    standard normal vector from which the velocities are computed.
     """
     for at in range(moving):
         v[at] = rng.standard_normal()

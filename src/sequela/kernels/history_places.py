@@ -1,8 +1,8 @@
 """Draw the place of an item in the history of a sample, given statements about the order.
 
-The weight of each place is that of `histories`, times the probability of the statements if the item
-is at this place and all other items stay where they are. If rates are out of range, the history
-does not change.
+The weight of each place is computed as in `histories`. It is then multiplied by the probability of
+the statements if the item is at this place and all other items stay where they are. If rates are
+out of range, the history does not change.
 """
 
 import numpy as np

@@ -70,8 +70,8 @@ def exchange_in_histories(orders, target, i, j):
     """Exchange the places of two items in the histories that have both.
 
     A history that would then contradict a certain statement is not changed. Return the log of a
-    ratio: the probability of all uncertain statements after the exchange, divided by that before
-    the exchange. A second call with the same items restores the histories.
+    ratio: the probability of all uncertain statements after the exchange, divided by their
+    probability before the exchange. A second call with the same items restores the histories.
     """
     histories = target.histories
     gain = 0.0
@@ -101,7 +101,8 @@ def exchange_in_histories(orders, target, i, j):
                 elif orders[at] == after:
                     other = at
             holds = place < other
-            # Now compute the places before the exchange, when i and j had each other's places.
+            # `place` and `other` are now the places after the exchange. Compute the places before
+            # it, when i and j had each other's places.
             place = two if place == one else (one if place == two else place)
             other = two if other == one else (one if other == two else other)
             if holds and not place < other:
@@ -164,7 +165,7 @@ def count_histories(before, tables, target, orders):
 def history_scores(scores, theta, slope, target, orders, chosen):
     """Fill one row for each chosen partly known sample: the gradient of log p of its history.
 
-    Coordinates are those of `dense_likelihood.set_scores`.
+    The coordinates are the same as in `dense_likelihood.set_scores`.
     """
     n = theta.shape[0]
     gradient = np.empty((n, n))

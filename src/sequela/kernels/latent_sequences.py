@@ -38,7 +38,7 @@ def count_sequences(target):
 
 @helper
 def sequence_bounds(target, orders, s):
-    """Return where latent order or history number s begins and ends in `orders`.
+    """Return where the latent order or history with number s begins and ends in `orders`.
 
     The latent orders of large samples come first, and then the histories.
     """

@@ -183,10 +183,10 @@ def gradient(
             for b in range(low, k):
                 if row >> (b - low) & 1:
                     G[b, m] += time
-            # For items of S: the probability of the step minus the expected number of such steps.
-            # The step of a low item c leads to the state at the distance 2^c. If the item is
-            # already present, the state at this distance has nothing to do with the step. But its
-            # term is 0, because the effect is 0.
+            # For items of S, the term is the probability of the step minus the expected number of
+            # such steps. The step of a low item c leads to the state at the distance 2^c. If item c
+            # is already present, there is no such step, and another state is read at this distance.
+            # This does no harm: its entry of `effects` is 0, and so is the term.
             for c in range(k):
                 if c < low:
                     at = row * width + (1 << c)
@@ -246,7 +246,7 @@ def scatter(sums, weight, G, tables, room, m, k):
     columns = room.columns
     mark = room.mark
     n = rate.shape[0]
-    back = room.above  # use the memory of this array, because its values are no longer needed
+    back = room.above  # reuse the memory of this array, whose values are no longer needed
     for c in range(m):
         j = columns[c]
         back[c] = rate[j] if shared[j] else 0.0

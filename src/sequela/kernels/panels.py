@@ -59,8 +59,9 @@ def solve_forward(y, f, q, start, half, room):
         for j in range(panels):
             y[n, j] -= slope[n, j] * y[n + 1, j]
             alone[n, j] -= slope[n, j] * alone[n + 1, j]
-    # Connect the panels. Row 0 of `slope` is used again for the values of y at the ends of the
-    # panels, row 1 for those of `alone`, and row 2 for the values at the beginnings.
+    # Connect the panels. The rows of `slope` are used again: row 0 for the values of y at the ends
+    # of the panels, row 1 for the values of `alone` at the ends, and row 2 for the values of y at
+    # the beginnings.
     for j in range(panels):
         slope[0, j] = 0.0
         slope[1, j] = 0.0

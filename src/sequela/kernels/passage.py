@@ -7,8 +7,8 @@ The other is ``visit(R)``, the probability that R was visited on the way to S. I
 backwards from S.
 
 All kernels here take a rate z as an argument. For the marginal likelihood, z is the rate of the
-observation. For the likelihood at a given time, z is a tilt (see `contour`). The kernels are slower
-than those of `lattice`, because they need one exp per step.
+observation. For the likelihood at a given time, z is a tilt (see `contour`). These kernels are
+slower than the kernels of `lattice`, because they need one exp per step.
 """
 
 import math
@@ -80,7 +80,7 @@ def log_step(lattice, before, c):
 
 @helper
 def weigh_ends(log_F, lattice):
-    """Fill the probabilities of the possible final states; return log of the sum of F over them."""
+    """Fill the probabilities of the possible final states; return the log of their summed F."""
     need = lattice.need
     ends = lattice.ends
     states = 1 << lattice.k
@@ -134,7 +134,7 @@ def log_forward(log_F, lattice, z):
 def log_best(best, lattice, z):
     """Fill the log-weight of the most likely order of the items of each state R.
 
-    The recursion is that of `log_forward`, with a maximum instead of the sum.
+    The recursion of `log_forward` is used, with a maximum instead of the sum.
     """
     Q = lattice.Q
     k = lattice.k
@@ -255,12 +255,12 @@ def passage_moments(moments, scratch, log_F, lattice, z):
     """Fill the posterior moments of the times of one set, and the orders of its items.
 
     In the `SetMoments`, ``times[:2]`` receives the mean and the second moment of the observation
-    time. ``arrival_mean`` and ``arrival_second`` receive those of the arrival time of each item.
-    ``before[b, c]`` receives P(b before c | S). ``place[c, p]`` receives the probability that c
-    arrived after exactly p other items that are known to be present. The first row of `scratch` is
-    the probability of visiting each state R. The other two rows are the first two moments of the
-    time at which R is left, given that the chain visits R. Given the order, holding times are
-    independent and exponential with rate z + Q.
+    time. ``arrival_mean`` and ``arrival_second`` receive the mean and the second moment of the
+    arrival time of each item. ``before[b, c]`` receives P(b before c | S). ``place[c, p]`` receives
+    the probability that c arrived after exactly p other items that are known to be present. The
+    first row of `scratch` is the probability of visiting each state R. The other two rows are the
+    first two moments of the time at which R is left, given that the chain visits R. Given the
+    order, holding times are independent and exponential with rate z + Q.
     """
     times = moments.times
     arrival_mean = moments.arrival_mean

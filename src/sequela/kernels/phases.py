@@ -63,7 +63,7 @@ def mixture_forward(A, q, Q, rates, k):
 
 @helper
 def mixture_backward(Y, b, q, Q, rates, k):
-    """Fill ``Y[R, j]``, the solution of the transposed equation with the source b."""
+    """Fill ``Y[R, j]``, the solution of (r_j + Q - T)^T Y = b, the transposed equation."""
     lanes = rates.shape[0]
     for R in range((1 << k) - 1, -1, -1):
         here = Y[R]

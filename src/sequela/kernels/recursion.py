@@ -2,7 +2,7 @@
 
 A state is split into low bits and high bits. The low bits are the position in a row of states. Rows
 are grouped into tiles: the lowest of the high bits are the number of the row in its tile, and the
-other high bits are the number of the tile. Names and arrays are those of `lattice`.
+other high bits are the number of the tile. Names and arrays have the same meaning as in `lattice`.
 """
 
 import numpy as np
@@ -32,9 +32,8 @@ def split_bits(k):
     """Return (low, tile, top), the numbers of bits for a row, for rows of a tile, and for tiles."""
     low = min(max(k, 3), LOW_BITS)
     if k == LOW_BITS + 1:
-        low = (
-            LOW_BITS - 1
-        )  # this gives four rows; with two rows, the matrix product would be slower
+        # Use four rows, because with two rows the matrix product would be slower.
+        low = LOW_BITS - 1
     tile = min(max(k - low, 0), TILE_BITS)
     return low, tile, max(k - low - tile, 0)
 

@@ -50,7 +50,8 @@ def sequence_gradient(gradient, theta, sequence, kind, t, stop_rate, want_gradie
                 log_rates[a + 1, j] = log_rates[a, j] + (0.0 if i == j else theta[i, j])
     if kind == TIMED:
         for a in range(k + 1):
-            # Here exit rates are not logarithms. If they are too large for a double, return NaN.
+            # `transient_chain` needs the exit rates, not their logarithms. If an exit rate is too
+            # large for a double, return NaN.
             if largest[a] > LARGEST_LOG_RATE:
                 return np.nan
             # The exit rate is 0 if all items are present.

@@ -21,7 +21,7 @@ import numpy as np
 
 from sequela.support.jit import helper
 
-# The length of a row is a multiple of this number.
+# Rows are padded to a multiple of this length, so that loops over rows can be vectorised.
 _LANES = 8
 
 
@@ -113,10 +113,11 @@ def forward(times, holding, rates, factors, lattice, stop_rate, width):
 
 @helper
 def close_state(total, to, below, row, rates, flow, width):
-    """Add the sums over a state and the states below it to the row of its item and to its parent.
+    """When the walk leaves a state, add its sums to the row of its item and to its parent.
 
-    Four entries are read before any entry is written. Otherwise the compiler would use no vectors,
-    because it cannot know that the rows do not overlap.
+    The sums of a state include those of all states below it in the tree. Four entries are read
+    before any entry is written. Otherwise the compiler would use no vectors, because it cannot know
+    that the rows do not overlap.
     """
     w = np.uintp(width)
     first = np.uintp(row)
@@ -201,8 +202,8 @@ def backward(collected, times, holding, rates, factors, lattice, ends, absence):
                 multiply(rates, d, factors, chain[d], width)
         filled = depth
         row = np.uintp(depth * width)
-        # The sums of a state go to the row after that of its parent. The first row of `below` is
-        # not used, because it would belong to the parent of the empty set.
+        # The sums of a state are stored one row below the row of its parent. The first row of
+        # `below` is not used, because it would belong to the parent of the empty set.
         here = row + np.uintp(width)
         time = times[s]
         gain = ends[s]

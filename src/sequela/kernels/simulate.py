@@ -15,7 +15,7 @@ import numpy as np
 
 from sequela.support.jit import helper, kernel
 
-WIDTH = 16  # 8 and 32 were slower when this was measured with 100 and with 1,000 items
+WIDTH = 16  # the values 8 and 32 were slower, measured with 100 and with 1,000 items
 
 LARGEST = np.finfo(np.float64).max
 
@@ -66,9 +66,9 @@ def rescale(logs, rates):
 def choose(rates, sums, target):
     """Return the item at which the cumulative sum of the rates exceeds `target`.
 
-    The sums of blocks are rounded differently from those of single rates, so `target` may be beyond
-    the end of its block or of all blocks. In this case, the last item with a positive rate is
-    returned. An item with rate 0 is never returned if any rate is positive.
+    The sums of blocks are not rounded in the same way as sums of single rates, so `target` may be
+    beyond the end of its block or of all blocks. In this case, the last item with a positive rate
+    is returned. An item with rate 0 is never returned if any rate is positive.
     """
     block = 0
     inside = 0.0
@@ -107,7 +107,8 @@ def simulate(base, effects, in_logs, stop_rate, first, sizes, observed, sequence
         if filled + n > sequence.shape[0]:
             return s, filled
         end = rng.standard_exponential() / stop_rate if stop_rate > 0.0 else observed[s]
-        if not end < LARGEST:  # infinite, because the observation rate is almost 0
+        # the observation time is infinite, because the observation rate is almost 0
+        if not end < LARGEST:
             end = LARGEST
         slowness = 1.0
         if in_logs:

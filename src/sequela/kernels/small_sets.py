@@ -4,7 +4,7 @@ Most data consist of such sets. With one row, rates need not be split into high 
 there is less preparation before the recursion. For a small set, the preparation takes most of the
 time. ``q[c, R]`` is the rate of column c in state R, including the base rate. It is 0 if column c
 is in R. It is also 0 in states that do not exist, because a row has at least eight states even if a
-set has fewer than three items. Other names are those of `lattice`.
+set has fewer than three items. Other names have the same meaning as in `lattice`.
 """
 
 import numpy as np

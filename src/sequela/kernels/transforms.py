@@ -32,8 +32,8 @@ def divide(re, im, z_re, z_im, q):
 def transform_forward(T, rates, exits, z, k):
     """Fill ``T[0, R, m]`` and ``T[1, R, m]``, the real and the imaginary part at the node m.
 
-    ``z[0]`` and ``z[1]`` are the real and imaginary parts of the nodes. `rates` and `exits` are
-    those of `components.subset_rates`.
+    ``z[0]`` and ``z[1]`` are the real and imaginary parts of the nodes. `components.subset_rates`
+    computes `rates` and `exits`.
     """
     nodes = z.shape[1]
     for R in range(1 << k):
@@ -65,7 +65,7 @@ def transform_gradient(G, T, rates, exits, z, weights, k):
     nodes = z.shape[1]
     columns = rates.shape[1]
     full = (1 << k) - 1
-    # Each row contains the real parts of all nodes, and then their imaginary parts.
+    # Each row of L contains the real parts of all nodes, and then their imaginary parts.
     L = np.empty((1 << k, 2 * nodes))
     here = np.empty(2 * nodes)
     steps = np.empty(columns)

@@ -193,8 +193,8 @@ class CarriedNewton:
     def _rows(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the rows of the estimated Hessian that belong to the parameters at `places`.
 
-        The estimate grows by the parameters that were not free in any fit before. For these, it is
-        diagonal.
+        Parameters that were not free in any earlier fit are added to the estimate first. Their part
+        of the estimate is diagonal.
         """
         new = np.setdiff1d(places, self._places)
         if new.size:

@@ -315,7 +315,10 @@ class Checkpoint:
 
 
 def _identity(data: Dataset, options: FitOptions) -> dict[str, Any]:
-    """Return the checksum of the data, and the options as JSON would restore them."""
+    """Return what identifies a fit: the checksum of its data, and its options.
+
+    The options are converted to JSON and back, so that they can be compared with stored options.
+    """
     chosen = {f.name: getattr(options, f.name) for f in fields(options)}
     chosen["budget"] = asdict(options.budget)
     chosen["observation"] = options.observation.to_json()

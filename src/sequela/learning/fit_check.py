@@ -2,10 +2,10 @@
 
 Data sets of the same size are simulated from the model, and the observed numbers are compared with
 the numbers in the simulated data sets. Because the model was learned from the same data, the
-observed numbers are closer to the expected numbers than those of new data would be. To correct for
-this, a model would have to be fitted to every simulated data set, which takes too long. The penalty
-has the opposite effect: it keeps the model away from the data. For pairs and triples, `_allowance`
-corrects for the penalty.
+observed numbers are closer to the expected numbers than the numbers in new data would be. To
+correct for this, a model would have to be fitted to every simulated data set, which takes too long.
+The penalty has the opposite effect: it keeps the model away from the data. For pairs and triples,
+`_allowance` corrects for the penalty.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ if TYPE_CHECKING:
 __all__ = ["FitCheck", "FitTest", "check_fit"]
 
 # Smallest number of simulated data sets. With five tests and a level of 0.01, a p of at most 0.002
-# is a finding. For this, most tests need 499 data sets. The tests of pairs and triples need 999,
-# because their p is doubled. A simulated cell takes about ten nanoseconds.
+# is a finding. Most tests need 499 data sets to reach such a small p. The tests of pairs and
+# triples need 999, because their p is doubled. A simulated cell takes about ten nanoseconds.
 _FEWEST = 999
-# Largest number of tests of a data set. For a level below 0.01, it determines the number of
-# simulated data sets.
+# The largest number of tests of one check. The more tests there are, and the smaller the level is,
+# the more data sets must be simulated, so that every test can have a finding.
 _TESTS = 5
-# At smaller levels, more than 9,999 data sets would be needed, and the check would take long.
+# The smallest level. A smaller one would need more than 9,999 data sets, and the check would take
+# long.
 _LEAST_LEVEL = 0.001
 # If there are more samples, a random subset of this size is compared.
 _MOST_SAMPLES = 8_000
@@ -57,8 +58,9 @@ _CELLS_AT_ONCE = 2e7
 # Pairs and triples are compared only for this many items, the most frequent ones.
 _PAIRED_ITEMS = 60
 _TRIPLE_ITEMS = 12
-# The test of large sets uses three limits of the set size. Each limit is the smallest size above
-# which the model expects at most one of these shares of the samples.
+# The test of large sets counts the samples whose set size is above a limit. There is one limit for
+# each of these shares: the smallest size above which the model expects at most this share of the
+# samples.
 _LARGE_SHARES = (0.02, 0.005, 0.001)
 # Smallest expected number of samples in a bin of set sizes.
 _LEAST_EXPECTED = 5.0

@@ -24,7 +24,8 @@ __all__ = ["FixedLike", "apply_fixed", "fixed_entries", "read_fixed", "read_fixe
 # from, to and value.
 FixedLike: TypeAlias = "pd.DataFrame | ArrayLike | Iterable[tuple[Any, ...]] | Mapping[Any, float]"
 
-_VALUES = ("value", "effect")  # `Model.interactions` has the column "effect"
+# Possible labels of the column of values. The table `Model.interactions` has the label "effect".
+_VALUES = ("value", "effect")
 
 
 def read_fixed(given: FixedLike | None, items: tuple[str, ...]) -> NDArray[np.float64] | None:

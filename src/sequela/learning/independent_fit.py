@@ -162,7 +162,8 @@ def fit_independent(
         wt = np.multiply.outer(rates, grid.t)
         joint = _log_joint(sets, wt, float(rates.sum()), grid)
         if missing is not None:
-            joint += missing @ wt  # removes the factor for an absent item, exp(-w t)
+            # for missing cells, remove the factor of an absent item, exp(-w t)
+            joint += missing @ wt
         log_p, posterior = _posterior(joint)
         # The derivative of the log-probability of an item with respect to log w is
         # w t / (exp(w t) - 1) if the item is present, -w t if it is absent, and 0 if it is missing.

@@ -296,7 +296,7 @@ class Learner:
         )
 
     def _keep_best(self, data: Dataset, starts: list[Start], seed: int) -> Start:
-        """Store the starts and the numbers of the best one, and return the best one."""
+        """Store all starts, and the results of the best one as attributes; return the best one."""
         self._samples_ = data
         self._misfit_ = None
         self.starts_ = starts

@@ -39,7 +39,7 @@ class MixtureFit:
     Attributes
     ----------
     thetas : array (2, n, n)
-        The parameters of the two models, that with the larger share first.
+        The parameters of the two models. The model with the larger share comes first.
     shares : array (2,)
         The share of the samples that belong to each model.
     membership : array (2, distinct samples)

@@ -69,10 +69,11 @@ FAMILIES["any"] = (*FAMILIES["gamma"], *FAMILIES["heavy"][1:], LEARNED_EFFECTS)
 _LEAST_GAIN = 5.0
 _LEAST_GAIN_OF_EFFECTS = 6.0
 # Effects on the observation are plausible if their held-out log-likelihood is less than this number
-# of nats below that of the chosen kind. It is the same number of nats within which `order_ranges`
-# regards models as equally good. We tested limits on simulated data sets of 500 samples, in which
-# exponential times were chosen. This limit gave a warning in 31 of 36 data sets with effects, and
-# in 34 of 72 data sets without effects. With 0 nats it would be 27 and 18, with 3 nats 33 and 45.
+# of nats below the log-likelihood of the chosen kind. `order_ranges` uses the same number: it
+# regards models within 2 nats as equally good. We tested limits on simulated data sets of 500
+# samples, in which exponential times were chosen. This limit gave a warning in 31 of 36 data sets
+# with effects, and in 34 of 72 data sets without effects. With 0 nats it would be 27 and 18, with 3
+# nats 33 and 45.
 PLAUSIBLE_WITHIN = 2.0
 _TOLERANCE = 1e-3
 
@@ -130,9 +131,9 @@ class ObservationComparison:
     def effects_behind(self) -> tuple[float, float] | None:
         """How much worse effects on the observation are than the chosen kind, and its error.
 
-        The first number is the held-out log-likelihood of all samples with the chosen kind, minus
-        that with effects, in nats. The second number is its standard error. Both are 0 if effects
-        were chosen. None: effects were not compared.
+        The first number is the difference of two held-out log-likelihoods of all samples, in nats:
+        with the chosen kind, minus with effects. The second number is its standard error. Both are
+        0 if effects were chosen. None: effects were not compared.
         """
         totals = [
             each.sum() if isinstance(kind, ObservationEffects) else -np.inf

@@ -43,8 +43,8 @@ def _same_optimum(a: Start, b: Start) -> bool:
     apart = np.abs(_bounded(a.theta) - _bounded(b.theta))
     if apart.max() <= SAME:
         return True
-    # The KKT residuals give a bound: if the objective is concave, it cannot differ by more than
-    # this between the two thetas.
+    # If the objective is concave, the KKT residuals give a bound of the difference between the
+    # objectives at the two thetas.
     open_ = (a.kkt_residual + b.kkt_residual) * apart.sum()
     open_ += 3.0 * (a.objective_se + b.objective_se)
     return bool(apart.max() <= _NEAR and abs(a.objective - b.objective) <= open_)

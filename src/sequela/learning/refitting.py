@@ -100,7 +100,7 @@ class WithRidge:
 
     @property
     def effective(self) -> float:
-        """The smallest effective number of drawn orders of a set, divided by their number."""
+        """The smallest ratio of effective to drawn orders, over all sets."""
         return self.objective.effective
 
     @property
@@ -115,7 +115,7 @@ class WithRidge:
 
     @property
     def is_partial(self) -> bool:
-        """Whether a gradient without ``full=True`` is complete only for entries of the support."""
+        """Whether gradients may be incomplete outside the support, except with ``full=True``."""
         return self.objective.is_partial
 
     def prepare(self, support: NDArray[np.bool_]) -> None:

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = ["EFFECT_WEIGHT", "minimise_sparse"]
 
-# Weight of an effect relative to that of an interaction. An effect acts on the observation in all
-# states that contain its item. We tested weights on simulated data with effects of all items.
-# Weights of 0.2 to 0.6 gave about the same held-out likelihood. They gave more right orders than a
-# weight of 1 (70% of the clear pairs, compared with 60%).
+# Weight of an effect on the observation, if an interaction has the weight 1. An effect acts on the
+# observation in all states that contain its item. We tested weights on simulated data with effects
+# of all items. Weights of 0.2 to 0.6 gave about the same held-out likelihood. They gave more right
+# orders than a weight of 1 (70% of the clear pairs, compared with 60%).
 EFFECT_WEIGHT = 0.3
 
 

@@ -108,8 +108,8 @@ class _Exponentials:
     def _balanced(self, here: dict[int, Decimal], R: int) -> dict[int, Decimal]:
         """Return the coefficients of state R, given `here`, the coefficients of the flow into R.
 
-        Each coefficient is divided by a difference of exit rates. One coefficient is added, that of
-        R itself, so that the probability of R is 0 at time 0.
+        Each coefficient is divided by a difference of exit rates. The coefficient of R itself is
+        added. It makes the probability of R equal to 0 at time 0.
         """
         here = {T: a / (self.exits[R] - self.exits[T]) for T, a in here.items()}
         here[R] = -sum(here.values(), Decimal(0))
@@ -160,7 +160,7 @@ class _Exponentials:
 
 
 def _rates(theta: NDArray[np.float64], columns: Columns, t: float) -> list[list[Decimal | None]]:
-    """Return the rate times t of each column in each state; None for items that are present."""
+    """Return, for each state, the rate of each column times t; None for items that are present."""
     k, items = columns.k, columns.items.tolist()
     scale = Decimal(t)
     base = [Decimal(float(theta[j, j])).exp() * scale for j in items]

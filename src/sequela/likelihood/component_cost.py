@@ -32,8 +32,9 @@ LEAST_COMPONENT_SET = 13
 COMPONENT_OVERHEAD = 5e6
 # Components of more items are never computed exactly: their functions would need more than 170 GB.
 LARGEST_COMPONENT = 24
-# The quantiles of the observation time of a small set are computed by components only if all its
-# components together have at most this many states. Otherwise its lattice is used.
+# The quantiles of the observation time of a small set are computed by components only if all
+# components of the set together have at most this many states. Otherwise the lattice of the set is
+# used.
 _MOST_QUANTILE_STATES = 512
 # Number of values that are stored for each state of a component: 20 coefficients on each of 16
 # panels of time.

@@ -104,7 +104,7 @@ class ComponentHistory:
 
     @property
     def is_accurate(self) -> bool:
-        """Whether all errors are within the accuracy of components."""
+        """Whether `error` is at most the largest error that `components` accepts."""
         return self.error <= ACCURACY
 
     @property

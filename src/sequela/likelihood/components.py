@@ -62,8 +62,8 @@ ACCURACY = 1e-9
 # by a factor of up to 2^k on a panel [h, 2h].
 _LEAST_POINTS = 32
 _POINTS_PER_ITEM = 0.45
-# This number of panels is enough if rates differ by a factor of at most a million, as in most data
-# sets.
+# The usual number of panels. It is enough if rates differ by a factor of at most a million, as in
+# most data sets.
 _USUAL_PANELS = 20
 
 
@@ -77,7 +77,8 @@ def _gauss(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArr
 
 def points_for(largest_set: int) -> int:
     """Return the number of points per panel for sets of at most `largest_set` items."""
-    # Round up to multiples of 16, so that few different rules are computed.
+    # Round up to multiples of 16, so that Gauss's rule is computed for few different numbers of
+    # points.
     wanted = _LEAST_POINTS + int(_POINTS_PER_ITEM * largest_set)
     return -(-wanted // 16) * 16
 
@@ -232,10 +233,10 @@ class ComponentFunction:
 def time_bounds(fastest: float, drop: float, size: int) -> tuple[float, float]:
     """Return the end of the first panel, and a time after which the posterior is negligible.
 
-    The posterior is that of the observation time of a set of `size` items. Given the order of the
-    items, this time is a sum of size + 1 exponential holding times, whose rates lie between `drop`
-    and `fastest`. All functions of time change little on the first panel, which ends at 1 /
-    fastest. The probability of a time after the second result is far below rounding errors.
+    "The posterior" is the posterior of the observation time of a set of `size` items. Given the
+    order of the items, this time is a sum of size + 1 exponential holding times, whose rates lie
+    between `drop` and `fastest`. All functions of time change little on the first panel, which ends
+    at 1 / fastest. The probability of a time after the second result is far below rounding errors.
     """
     first = 1.0 / fastest
     steps = size + 1.0

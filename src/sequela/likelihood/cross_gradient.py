@@ -138,7 +138,7 @@ class CrossGradient:
     def _between_components(
         self, portion: NDArray[np.int64], totals: list[NDArray[np.float64]], n_threads: int
     ) -> None:
-        """Add the entries whose columns are columns of components, for a portion of the times."""
+        """Add the entries of the gradient for columns of components, for a portion of the times."""
         functions = self.solved.functions
         moments, at, lengths = moments_before(
             self._shared.times[portion], self._fastest(), self.solved.grid, self._precision
@@ -181,7 +181,7 @@ class CrossGradient:
     def _onto_steady(
         self, chosen: range, weights: NDArray[np.float64], total: NDArray[np.float64]
     ) -> None:
-        """Add the entries of the gradient whose columns are isolated items or have constant rates.
+        """Add the gradient entries of columns that are isolated items or have constant rates.
 
         Only the contributions of the sets at the positions `chosen` are added.
         """
@@ -225,7 +225,10 @@ class CrossGradient:
 
 
 class _Products:
-    """Multiply the tables X and Y of components at some times, and add the products to a sum."""
+    """Multiply the tables X and Y of components at some times, and add the products to a sum.
+
+    The kernel `crossing.presence_and_steps` computes X and Y.
+    """
 
     def __init__(
         self,
@@ -320,7 +323,7 @@ def _add_products(
     pairs: NDArray[np.float64],
     places: tuple[Places, Places],
 ) -> None:
-    """Add the products of all rows and columns, in blocks of rows."""
+    """Add the product of every row of X with every column of Y to `total`, in blocks of rows."""
     rows, columns = places
     pairs = np.ascontiguousarray(pairs)
     for first in range(0, X.shape[0], _MOST_ROWS):

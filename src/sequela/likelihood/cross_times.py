@@ -53,10 +53,10 @@ class Precision:
     resolved: float
 
 
-# This precision is for results. The error is about 1e-11.
+# The precision for results, with an error of about 1e-11.
 FINE = Precision(tail=1e-15, step=0.3, step_of_width=0.75, points=10, resolved=1.0)
-# This precision is for a solver whose tolerance is 1e-4. The error is about 1e-6 for sets of few
-# items. It is 1e-8 for the larger sets that fits evaluate by components.
+# The precision for a solver whose tolerance is 1e-4. The error is about 1e-6 for sets of few items,
+# and 1e-8 for the larger sets that fits evaluate by components.
 COARSE = Precision(tail=1e-10, step=0.45, step_of_width=1.1, points=6, resolved=3.0)
 
 

@@ -213,8 +213,8 @@ class DrawnHistories:
     Attributes
     ----------
     effective : float
-        The effective number of draws divided by their number, as a mean over the samples, at the
-        last evaluation.
+        The effective number of draws divided by the number of draws, averaged over the samples,
+        at the last evaluation.
     """
 
     def __init__(

@@ -39,11 +39,12 @@ LONG = 60.0
 # For every theta, the evaluation of a set of at most _SMALL_SET items takes about _SMALL_SECONDS.
 _SMALL_SET = 9
 _SMALL_SECONDS = 5e-4
-# Operations per second. The key is False for arrival times, and True for quantiles of the
-# observation time.
+# Operations per second, for tables of arrival times (key False) and for tables of quantiles of the
+# observation time (key True).
 _COMPONENT_SPEED = {False: 3e9, True: 1e10}
 _LATTICE_SPEED = {False: 5e8, True: 1e8}
-# Seconds per sampled set: (a fixed part, a part per item). The keys are those of _COMPONENT_SPEED.
+# Seconds per sampled set: a fixed part, and a part per item. The keys are those of
+# _COMPONENT_SPEED.
 _SAMPLED_SECONDS = {False: (5e-3, 8e-4), True: (2e-2, 1.5e-3)}
 # The limit on the work per set is halved until time and memory of a table are small enough, but at
 # most this many times. More halvings would change nothing, because small sets are always exact.
@@ -121,7 +122,8 @@ def forecast_histories(
             seconds += (
                 Budget.exact_work(float(items.size), float(columns)) / (_LATTICE_SPEED[quantiles])
             )
-            # For quantiles, the probability of every transition between states is stored.
+            # Quantiles need more memory, because the probability of every transition between states
+            # is stored.
             room = 2.0**items.size * 8.0 * (items.size + 40.0 if quantiles else 6.0)
         else:
             least, per_item = _SAMPLED_SECONDS[quantiles]

@@ -212,7 +212,7 @@ def sample_posteriors(
 
 def _exact(passage: Passage, k: int) -> _SetPosterior:
     """Return the exact posterior of the first k items of a lattice, which are present."""
-    passage.log_p()  # computes the forward weights
+    passage.log_p()  # `log_p` also computes the forward weights, which are needed below
     found = passage.moments()
     return _SetPosterior(
         time=np.array([found.times[0], found.times[1] - found.times[0] ** 2]),

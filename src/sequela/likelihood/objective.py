@@ -53,9 +53,9 @@ __all__ = ["Objective", "Work"]
 _QUICK_WORK = 1.5e7
 # Largest number of orders per chain.
 _MOST_KEPT = 64
-# Predicted seconds: the smallest time of an evaluation; the time for each distinct sample with a
-# known time; for each partly known distinct sample on a lattice; and for each copy of a sample that
-# is drawn.
+# The predicted seconds of an evaluation are a sum of four parts: a fixed part, a part per distinct
+# sample with a known time, a part per partly known distinct sample on a lattice, and a part per
+# copy of a sample whose missing cells are drawn.
 _LEAST_SECONDS = 1e-3
 _TIMED_SECONDS = 2e-4
 _PARTIAL_SECONDS = 1e-3
@@ -86,8 +86,8 @@ class Objective:
         The sets that are sampled; empty if all sets are exact.
     effective : float
         The smallest effective share of the drawn orders of a set at the last evaluation. The
-        effective share is the effective number of orders divided by their number. It is 1 if no set
-        is sampled.
+        effective share is the effective number of orders divided by the number of orders. It is 1
+        if no set is sampled.
     draws : int
         How many times orders have been drawn in this start.
     seconds : float
@@ -154,8 +154,8 @@ class Objective:
         if self._whole is None or self._whole[0].tobytes() != exact.tobytes():
             whole = exact & self.plan.partial.drawable
             self._whole = exact, self.distinct.on_whole_lattices(whole) if whole.any() else None
-        # If a sample is exact although its missing cells could be drawn, its lattice contains all
-        # its missing items. The kernel for complete sets then evaluates it.
+        # A sample may be evaluated exactly although its missing cells could be drawn. Its lattice
+        # then contains all its missing items, so that the kernel for complete sets can evaluate it.
         self._on_lattices = self._whole[1] or self.distinct
         self.blocks = plan_blocks(self._on_lattices, np.nonzero(exact)[0], self.n)
         self._parts = ComponentPart(
@@ -415,7 +415,7 @@ class Objective:
             large.replace(columns[s], chains, carried[s])
 
     def _carry(self, columns: list[Columns]) -> list[float | None]:
-        """Return log p of every sampled set by its present orders, or None if it has no orders."""
+        """Return log p of each sampled set, estimated from its orders; None if it has no orders."""
         places = [s for s, large in enumerate(self.large) if large.states.size]
         weighed = self._weigh([columns[s] for s in places], [self.large[s] for s in places])
         log_p: list[float | None] = [None] * len(self.large)

@@ -117,8 +117,8 @@ class Parameters:
             # Use the equivalent model without effects on the observation. It gives all sets the
             # same probabilities, with the same derivatives with respect to theta.
             theta, observation = observation.absorb(theta), None
-        # If the array is read-only, such as that of a model, copy it. For Numba, a read-only array
-        # has another type, so every kernel would be compiled a second time.
+        # If the array is read-only (as the theta of a model is), copy it. For Numba, a read-only
+        # array has another type, so every kernel would be compiled a second time.
         theta = np.require(theta, requirements=("C", "W"))
         n = theta.shape[0]
         self.theta = theta
@@ -208,7 +208,8 @@ class Parameters:
     ) -> None:
         k = columns.k
         m = columns.items.shape[0]
-        full = G[:, m : m + 1] * per_time  # the gradient of items that are not columns
+        # For items that are not columns, the entry is column m of G (times spent) times a factor.
+        full = G[:, m : m + 1] * per_time
         full[:, columns.items] = G[:, :m]
         full[:, columns.hidden] = 0.0
         own = columns.items[:k]

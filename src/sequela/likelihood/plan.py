@@ -362,7 +362,7 @@ class Plan:
         return work_of_components(None, list(distinct), self.budget)
 
     def seconds_without_components(self, chosen: NDArray[np.int64]) -> float:
-        """Return the seconds for an evaluation of these sets on lattices and by drawn orders."""
+        """Return the predicted seconds to evaluate these sets by lattices and drawn orders."""
         exact = self._exact_for_any_theta[chosen]
         items = float(self.distinct.sizes[chosen[~exact]].sum())
         return (

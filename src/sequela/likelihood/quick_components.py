@@ -296,7 +296,7 @@ def _spread(component: Component, G: NDArray[np.float64], gradient: NDArray[np.f
 def quick_work(decomposition: Decomposition) -> float:
     """Return the number of operations of one evaluation by quick components.
 
-    The result can be compared with that of `work_of_components`.
+    The result can be compared with the result of `work_of_components`.
     """
     parts = decomposition.components
     used = decomposition.lists.components

@@ -43,7 +43,7 @@ class Weighed:
     """The weights of the orders of one set at one theta, and the estimate of log p.
 
     `shares` are the weights, which add up to 1. `effective` is the effective share of the orders:
-    the effective number of orders divided by their number.
+    the effective number of orders divided by the number of orders.
     """
 
     shares: NDArray[np.float64]

@@ -80,7 +80,8 @@ class ChainRun:
         chain.steps_taken += 1
         extra = 0
         if sampler.way != Way.RELOCATION and not sampler.resume:
-            chain.order = np.empty(sampler.columns.k, dtype=np.int64)  # the first proposal fills it
+            # the first proposal of the chain fills this array
+            chain.order = np.empty(sampler.columns.k, dtype=np.int64)
         elif value or not chain.order.size:
             # The new order comes from the model without interactions. The path of the integral
             # starts at this model, so a chain that computes the value needs no additional burn-in.

@@ -132,8 +132,8 @@ def _ticks(top: float) -> list[float]:
         (step * 10.0**power for power in range(-9, 12) for step in (1, 2, 5)), reverse=True
     )
     round_ones = [x for x in steps if x <= top]
-    # Add further candidates near the top, such as 3 and 4, because another number may fit between
-    # the two largest.
+    # Also try multiples of the largest power of ten, such as 3 and 4 if `top` is 6, because one of
+    # them may fit between the two largest round numbers.
     unit = 10.0 ** np.floor(np.log10(top))
     round_ones += [k * unit for k in range(1, 10) if k * unit <= top]
     last = np.inf

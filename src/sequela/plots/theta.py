@@ -143,7 +143,7 @@ def _read(
 def structural_order(effects: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the positions of the items in an order that puts interacting items together.
 
-    The order is that of a hierarchical clustering by the shortest paths between items. A strong
+    The order comes from a hierarchical clustering by the shortest paths between items. A strong
     interaction is a short step of a path. If there is no path between two items, they have the
     largest distance. Therefore items that are linked form blocks. Either this order or its reverse
     is used: the one in which the effects on later items have the larger sum.

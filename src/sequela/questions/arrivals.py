@@ -80,7 +80,8 @@ def item_arrivals(
         for name, values in (("position", position + 1.0), ("arrival", drawn.arrival_times)):
             with np.errstate(divide="ignore", invalid="ignore"):
                 mean = np.bincount(drawn.sequence, values, n)[places] / observed
-                # Sum the squared distances from the mean: E(x^2) - E(x)^2 would lose digits.
+                # Sum the squared distances from the mean, because the difference E(x^2) - E(x)^2
+                # would lose digits.
                 around = np.full(n, np.nan)
                 around[places] = mean
                 square = (values - around[drawn.sequence]) ** 2

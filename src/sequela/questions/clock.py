@@ -401,7 +401,7 @@ def _by_components(solved: ComponentSets) -> TimePosterior:
 def _exact(passage: Passage) -> TimePosterior:
     k = passage.k
     z = passage.stop_rate
-    passage.log_p()  # computes the forward weights
+    passage.log_p()  # `log_p` also computes the forward weights, which are needed below
     steps = np.zeros((1 << k, max(k, 1)))
     first, second = np.empty((2, 1 << k))
     mean, variance = call(tilted_moments, first, second, steps, passage.log_F, passage.lattice, z)

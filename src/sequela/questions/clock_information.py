@@ -254,7 +254,8 @@ class _BatchSums:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Return the variance of the time that the presence of each item explains, and mean times.
 
-        The mean times are those of the draws with the item, and of the draws without it.
+        There are two mean times per item: over the draws with the item, and over the draws without
+        it.
         """
         with np.errstate(invalid="ignore", divide="ignore"):
             time_present = self.time_present / self.present

@@ -245,7 +245,8 @@ def _digits(code: int, radix: int) -> MarginalSequence:
     return tuple(digits)
 
 
-# The sequences of one model: exact log-probabilities, or counts.
+# The probabilities of the sequences under one model: as exact log-probabilities, or as counts of
+# draws.
 Known: TypeAlias = "dict[MarginalSequence, float] | _Counts"
 
 

@@ -79,7 +79,7 @@ class EffectsCheck:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What this means, in plain words. Empty if effects are not plausible."""
+        """The result of the check, in plain words. Empty if effects are not plausible."""
         if not self.plausible:
             return ()
         turned = self.table[self.table["opposite"]]
@@ -195,7 +195,7 @@ def check_effects(
 
 
 def _behind(model: Model, compared: ObservationComparison) -> tuple[float, float]:
-    """Return how much worse effects are than the kind of the model, and its standard error."""
+    """Return how much worse the held-out likelihood is with effects than without, and its error."""
     if model.observation not in compared.observations:
         raise InputError(
             f"compared has no observation {model.observation!r}, which is that of the model; give "

@@ -60,14 +60,14 @@ class KnownOrders:
         self._by_size = [sets[sizes == size] for size in range(self.n_missing + 1)]
 
     def start(self) -> NDArray[np.float64]:
-        """Return the probabilities of the sets of missing items at the end of the history."""
+        """Return the probability of each set of missing items while all known items are present."""
         return self._visits(self._ends, (1 << self.n_known) - 1)
 
     def extend(self, visits: NDArray[np.float64], state: int, item: int) -> NDArray[np.float64]:
-        """Return the probabilities after the known item `item` was the last to arrive.
+        """Return the probability of visiting each set of missing items before `item` arrived.
 
-        `visits` are the probabilities of the sets of missing items while `state` is the set of
-        known items.
+        `visits` are these probabilities while the set of known items is `state`. `item` is the item
+        of `state` that arrived last, so the result is for the set without `item`.
         """
         return self._visits(visits * self._known_last[item, :, state], state ^ (1 << item))
 
@@ -84,19 +84,23 @@ class KnownOrders:
     def _visits(self, entered: NDArray[np.float64], state: int) -> NDArray[np.float64]:
         """Return the probability of visiting each set of missing items.
 
-        `entered` are the probabilities of being in this set when the set of known items becomes
-        `state`. Seen backwards, missing items then leave one by one.
+        The set of known items is `state`, and the calculation goes backwards in time. `entered` has
+        the probability of each set of missing items at the moment when the set of known items
+        becomes `state`. After this moment (seen backwards), missing items leave one by one.
         """
         visits = entered.copy()
         for sets in self._by_size[:0:-1]:
             for j in range(self.n_missing):
                 left = sets[sets >> j & 1 == 1]
-                # Each set receives at most one contribution in this line.
+                # The sets on the left side are all different, so `+=` adds every contribution.
                 visits[left ^ (1 << j)] += visits[left] * self._missing_last[j, left, state]
         return visits
 
     def bounds(self) -> NDArray[np.float64]:
-        """Return an upper bound of the probability of the best order of the known items of a state.
+        """Return an upper bound of the probability of the best order of a set of known items.
+
+        Entry (m, X) is for histories that pass through the set m of missing items together with the
+        set X of known items.
 
         Entry (m, X) is for a history that is, seen backwards, in the set m of missing items and the
         set X of known items.
@@ -116,7 +120,7 @@ class KnownOrders:
     def _best_after(
         self, best: NDArray[np.float64], states: NDArray[np.int64], item: int
     ) -> NDArray[np.float64]:
-        """Return the bound if `item` is the next known item, seen backwards, for some states."""
+        """Return the bounds for the `states` if `item` is the last known item to arrive in them."""
         value: NDArray[np.float64] = (
             self._known_last[item][:, states] * best[:, states ^ (1 << item)]
         )
@@ -135,9 +139,10 @@ class KnownOrders:
         bounds = self.bounds()
         full = (1 << self.n_known) - 1
         ties = count(1)
-        # Each entry has the negative logarithm of the bound, a tie-breaker that prefers new
-        # entries, the set of known items that are not ordered yet, the order of the others, and
-        # the probabilities of the sets of missing items before the first of the others arrived.
+        # Each entry of the heap is an unfinished order. It has the negative logarithm of the bound,
+        # a tie-breaker that prefers new entries, the set of known items that are not ordered yet,
+        # the order of all other known items, and the probabilities of the sets of missing items
+        # before the first of these other items arrived.
         heap: list[tuple[float, int, int, tuple[int, ...], NDArray[np.float64]]]
         heap = [(0.0, 0, full, (), self._ends)]
         for _ in range(most_steps):

@@ -144,8 +144,8 @@ def _from_chains(
 def _shares(drawn: list[tuple[int, ...]], max_orders: int, chains: int = 1) -> FoundOrders:
     """Return the most frequent of the drawn orders, and their shares of the draws.
 
-    The draws of each chain are adjacent. The error is that of independent draws, or the error from
-    the spread of the chains if it is larger.
+    The draws of each chain are adjacent. The standard error is computed as for independent draws.
+    If the spread of the chains gives a larger error, this error is used instead.
     """
     counts: dict[tuple[int, ...], NDArray[np.int64]] = {}
     for at, order in enumerate(drawn):

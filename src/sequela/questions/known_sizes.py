@@ -70,7 +70,9 @@ def sizes_of_known_cells(drawn: NDArray[np.bool_], missing: NDArray[np.bool_]) -
 def _one_group(
     drawn: NDArray[np.bool_], known: NDArray[np.bool_], counts: NDArray[np.int64]
 ) -> SizeCounts:
-    """Return the moments for some patterns; `known` has their known cells, `counts` their samples.
+    """Return the moments for some patterns of missing cells.
+
+    `known` says which cells are known in each pattern, and `counts` how many samples have it.
 
     A simulated set is used for all patterns. So the error of the expected number comes from the
     spread of the sum over the patterns.
@@ -100,8 +102,8 @@ def _one_group(
     mean = total / draws
     spread = np.maximum(squares / draws - mean**2, 0.0)
     samples = float(weights.sum())
-    # A size that was never drawn may still be possible. So the errors are those of a share of
-    # simulated sets to which one half of a set was added, as in `share_error`.
+    # A size that was never drawn may still be possible. Therefore the errors are computed as in
+    # `share_error`, as if half a set of this size had been drawn in addition.
     return SizeCounts(
         expected=mean,
         se=np.sqrt(spread / draws + 0.5 * (samples / draws) ** 2),

@@ -189,7 +189,7 @@ def _next_with_missing(model: Model, data: Dataset) -> NextStep:
 
 
 def _next_over_draws(posterior: Posterior, state: Iterable[Any], level: float) -> PosteriorNextStep:
-    """Return the next step over all draws, computed at once from sums of entries of theta."""
+    """Return the next step, as means over all draws, which are evaluated together."""
     model = posterior.models(1)[0]
     present = find_items(model, state, "state")
     absent = np.setdiff1d(np.arange(model.n_items), present)

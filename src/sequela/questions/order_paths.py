@@ -36,8 +36,9 @@ _BEYOND = 1.05
 _MOST_STEPS = 5
 _EVIDENCE = 3.0  # to reach the opposite order, a path may go this many nats below the range
 _EDGE = 0.02  # a path towards 0 (or 1) ends when its probability is this close to 0 (or 1)
-# Two paths meet if a model of one differs from the interpolation of the other by at most _APART, in
-# every parameter outside the pair, and by at most _LEVEL nats.
+# Two paths meet if a model on one path is close to the other path. Between the models of the other
+# path, theta and the log-likelihood are interpolated. The model may differ from them by at most
+# _APART in every parameter outside the pair, and by at most _LEVEL nats.
 _APART = 0.3
 _LEVEL = 0.3
 # The largest factor by which the last change of the parameters is continued.
@@ -119,7 +120,9 @@ class _Stop:
 
 
 class PairPaths:
-    """The paths of one pair on one support.
+    """The paths of one pair of items: series of models in which the order of the pair moves.
+
+    In all these models, the same entries of theta (the support) may differ from zero.
 
     Parameters
     ----------
@@ -169,7 +172,11 @@ class PairPaths:
     def _follow(
         self, first: _Stop, direction: float, tangent: NDArray[np.float64] | None
     ) -> list[_Stop]:
-        """Return a path from a model in one direction."""
+        """Return a path: models in which the log-odds of the pair move further and further.
+
+        The path begins at the model `first`. The log-odds increase if `direction` is 1, and
+        decrease if it is -1.
+        """
         path = [first]
         target = first.odds
         while len(path) <= _MOST_STEPS and not self._is_over(path, direction):

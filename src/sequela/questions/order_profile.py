@@ -3,8 +3,8 @@
 The value of an order is the log-odds of "i first, then j" against "j first, then i", in the model
 of these two items alone. The log-odds are a coordinate of the family of Proposition 1. A quadratic
 term in the objective (a "spring") pulls the log-odds towards a target. All parameters are learned,
-also those of the pair. The value that a fit reports does not include the spring. Each result is an
-ordinary model, which has its own P(i before j).
+including the parameters of the pair. The value that a fit reports does not include the spring. Each
+result is an ordinary model, which has its own P(i before j).
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ _STEEPEST_HELD = 0.4
 # If more entries are free, the fit uses the general solver, because computing a dense Hessian would
 # take longer than the likelihood.
 _MOST_FREE = 1000
-# A fit ends early if it comes this close to a known optimum: in every entry of theta, and in nats.
-# It must not be better than this optimum by more than _NO_BETTER nats.
+# A fit ends early if it comes close to a known optimum: if no entry of theta differs by more than
+# _NEAR_ENTRIES, and if it is at most _NEAR_NATS nats below this optimum and at most _NO_BETTER nats
+# above it.
 _NEAR_ENTRIES, _NEAR_NATS, _NO_BETTER = 0.2, 0.3, 1e-3
 # Orders are computed directly on lattices of at most this many items.
 _SMALL_LATTICE = 13
@@ -219,9 +220,9 @@ class Visited:
 
 
 class _Near:
-    """Recognises optima that are already known, before a fit has reached them completely.
+    """Stops a fit early when it comes close to an optimum that is already known.
 
-    `found` is the recognised optimum; None if there is none yet.
+    `found` is this optimum; None while the fit is not close to a known optimum.
     """
 
     def __init__(self, known: Sequence[Visited]) -> None:
@@ -301,9 +302,9 @@ class HeldFits:
     ) -> Visited | None:
         """Return the optimum that a fit from theta reaches, with or without a held order.
 
-        Return None if an entry of theta is too large for a double. With `polish`, the tolerance is
-        that of `fits`; otherwise it is larger. `known` are optima of the same objective. If the fit
-        comes close to one of them, this optimum is returned.
+        Return None if an entry of theta is too large for a double. With `polish`, the fit uses the
+        tolerance of `fits`; otherwise it uses a larger one. `known` are optima of the same
+        objective. If the fit comes close to one of them, this optimum is returned.
         """
         fits = self.fits
         fits.objective.restart(0)
@@ -333,7 +334,10 @@ class HeldFits:
         *,
         polish: bool,
     ) -> Visited | None:
-        """Return the optimum with a penalty; also for large supports and for sampled sets."""
+        """Return the optimum from the general solver.
+
+        It is used with a penalty, and for large supports and sampled sets.
+        """
         fits = self.fits
         solver = ProximalNewton(penalty, fits.unit)
         # A fit with a held order begins with the complete gradient, because it must find

@@ -1,6 +1,7 @@
-"""The search of `order_ranges`: models with the opposite order, and profiles of pairs.
+"""The search behind `order_ranges`: for better models, and for the range of each order.
 
-A rival of a model is another model in which the order of a pair is the opposite.
+The profile of a pair is a series of models in which the order of the pair moves step by step
+(`order_paths`). A rival of a model is another model in which the order of a pair is the opposite.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class SearchLimits:
 class PairRange:
     """The result for a pair (i, j).
 
-    The probability and its range (low, high) are those of "i before j".
+    `probability` is P(i before j), and `low` to `high` is its range.
     """
 
     pair: Pair
@@ -266,7 +267,7 @@ class RangeSearch:
     # --- profiles ---------------------------------------------------------------------------------
 
     def _range(self, pair: Pair) -> PairRange:
-        """Return the range of the order of a pair. In its profile, all other entries are free."""
+        """Return the range of the order of a pair, from its profile."""
         p = self.held.probability(self.current.theta, pair)
         try:
             paths = self._profile(pair) if np.isfinite(p) else []
@@ -281,10 +282,10 @@ class RangeSearch:
     def _profile(self, pair: Pair) -> list[list[Point]]:
         """Return the points of all paths of a pair, on a support that both orders share.
 
-        The support has three kinds of interactions: those of the model, those of the best model
-        with the opposite order (learned with the penalty), and those of other optima that are
-        nearly as good. Profiles begin at the model, at the optima nearby, and at the best model
-        with the opposite order. All of them are learned again without the penalty.
+        The support has the interactions of three kinds of models: the current model, the best model
+        with the opposite order (learned with the penalty), and other optima that are nearly as
+        good. Profiles begin at the model, at the optima nearby, and at the best model with the
+        opposite order. All of them are learned again without the penalty.
         """
         rival = self._rival(pair)
         near = self._near()
@@ -306,7 +307,7 @@ class RangeSearch:
         return paths.points
 
     def _support(self, models: list[Visited]) -> NDArray[np.bool_]:
-        """Return a mask of the interactions of all these models, and of the base rates."""
+        """Return a mask of the base rates, and of the interactions that any of the `models` has."""
         support = np.eye(len(self.current.theta), dtype=bool)
         for model in models:
             support |= model.theta != 0.0

@@ -68,7 +68,7 @@ class SubtypeTest:
     single : Model
         The single model.
     models : tuple of Model
-        The models of the two subtypes, that with more samples first.
+        The models of the two subtypes. The subtype with more samples comes first.
     shares : tuple of float
         The share of the samples that belong to each subtype.
     membership : DataFrame
@@ -225,7 +225,8 @@ def _compare(samples: Dataset, task: _Task) -> _Compared:
         progress=False,
     )  # fmt: skip
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about convergence of fits to simulated data
+        # ignore warnings that fits to simulated data did not converge
+        warnings.simplefilter("ignore")
         learner.fit(samples)
     model: Model = learner.model_
     mixture = fit_mixture(

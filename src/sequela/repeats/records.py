@@ -157,7 +157,7 @@ class _StoredRecord:
     case: dict[str, Any]
     seconds: float
     result: dict[str, Any]
-    sha256: Digest | None = None  # of the result; records of version 0.1 have none
+    sha256: Digest | None = None  # checksum of the result; records of version 0.1 have none
 
 
 def read_plan(folder: str | os.PathLike[str]) -> Plan:

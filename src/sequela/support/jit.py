@@ -193,7 +193,8 @@ def call(function: Any, *args: Any) -> Any:
 
     Nothing is logged if the kernel is read from the disk cache.
     """
-    if not function.overloads:  # faster than `signatures`, which makes a new list at every call
+    # `overloads` is faster than `signatures`, which makes a new list at every call
+    if not function.overloads:
         with _compiling:
             _compile(function, args)
     return function(*args)
@@ -246,7 +247,7 @@ def _load_without_scipy() -> None:
     """
     if "numba.np.arraymath" in sys.modules or "scipy.linalg" in sys.modules:
         return
-    importlib.import_module("numba.cpython.builtins")  # Numba imports this module first, too
+    importlib.import_module("numba.cpython.builtins")  # Numba itself also imports this module first
     linalg: Any = importlib.import_module("numba.np.linalg")
     probe = getattr(linalg, "ensure_blas", None)
     if probe is None:  # this version of Numba has no such test

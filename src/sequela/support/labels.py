@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["compose", "compose_all", "find_disguised", "find_unfit", "visible"]
 
-_JOINERS = "\u200c\u200d"  # part of emoji, and of words in Persian and in languages of India
+# Characters that join their neighbours: parts of emoji, and of words in Persian and in languages of
+# India.
+_JOINERS = "\u200c\u200d"
 # Signs that are written before numbers in Arabic and Syriac. They are visible, although Unicode
 # calls their category "format".
 _DRAWN = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2"

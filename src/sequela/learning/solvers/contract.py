@@ -111,7 +111,7 @@ class Objective(Smooth, Protocol):
 
     @property
     def is_partial(self) -> bool:
-        """Whether a gradient without ``full=True`` is complete only for entries of the support."""
+        """Whether gradients may be incomplete outside the support, except with ``full=True``."""
         ...
 
     def prepare(self, support: NDArray[np.bool_]) -> None:
@@ -128,7 +128,7 @@ class Objective(Smooth, Protocol):
 
     @property
     def effective(self) -> float:
-        """The smallest effective number of drawn orders of a set, divided by their number.
+        """The smallest ratio of effective to drawn orders, over all sets.
 
         It is 1 if no set is sampled.
         """

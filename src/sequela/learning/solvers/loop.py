@@ -63,7 +63,7 @@ def begin(
     objective.draw(theta, FIRST_KEPT)
     state = solver.init(objective, theta)
     # The steps on the same orders end at a tenth of this error (`solve`). Otherwise, the first
-    # round would fit theta to the first orders more precisely than these orders determine it.
+    # round would fit theta to the first orders more precisely than these orders determine theta.
     error = objective.gradient_error(theta) if objective.is_sampled else np.zeros(1)
     if objective.is_partial:
         state = replace(state, free=free)
@@ -153,7 +153,11 @@ def _end_round(
 
 
 def _is_stuck(before: NewtonState, after: NewtonState, limits: Limits) -> bool:
-    """Return whether another round would repeat this one: same free entries, smallest tolerance."""
+    """Return whether another round would only repeat the last one.
+
+    This is so if the last round has not changed the free entries, and its tolerance was already the
+    smallest one.
+    """
     same = (
         before.free is not None
         and after.free is not None

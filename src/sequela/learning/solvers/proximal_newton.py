@@ -183,7 +183,7 @@ class ProximalNewton:
         return None, _MOST_HALVINGS
 
     def _charge(self, before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
-        """Return by how much the penalty of `after` is larger than that of `before`.
+        """Return the increase of the penalty from `before` to `after`.
 
         Only entries that differ are added up, because the difference of two values of the whole
         penalty would have a larger rounding error.
@@ -246,10 +246,11 @@ class ProximalNewton:
 def _gain_by_gradients(
     state: NewtonState, theta: NDArray[np.float64], gradient: NDArray[np.float64]
 ) -> float:
-    """Return by how much the loss at theta is lower, from the mean of the gradients at both ends.
+    """Return the decrease of the loss in a step to theta, from the gradients at both ends.
 
-    This is exact if the loss is quadratic. Its rounding error is proportional to the length of the
-    step, while the rounding error of a difference of two losses is proportional to the loss.
+    The mean of the two gradients is multiplied by the step. The result is exact if the loss is
+    quadratic. Its rounding error is proportional to the length of the step, while the rounding
+    error of a difference of two losses is proportional to the loss.
     """
     step = theta - state.theta
     moved = step != 0.0  # the gradients for other entries may be incomplete
