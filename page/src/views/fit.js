@@ -52,7 +52,7 @@ function summary(goodness) {
   const items = goodness.items.z;
   return (
     `For ${far(items)} of ${counted(items.length, "item")}, the observed number of samples differs from the number that the model expects by more than two standard deviations. ` +
-    `About ${number(items.length * 0.046, 2)} would be expected by chance. For ${integer(goodness.pairs.beyond)} of ${counted(goodness.pairs.count, "pair")} of items, the difference is also larger than this. ` +
+    `About ${number(items.length * 0.046, 2)} would be expected by chance. For ${integer(goodness.pairs.beyond)} of ${counted(goodness.pairs.count, "pair")} of items, the difference is also larger than two standard deviations. ` +
     `About ${number(goodness.pairs.count * 0.046, 2)} would be expected by chance.`
   );
 }
@@ -133,7 +133,7 @@ function pairsTable(goodness, page) {
     rows,
     { caption: "Pairs that the model describes worst", noun: "pair", page: 8 },
   );
-  return h("div", {}, h("h3", {}, "Pairs that the model describes worst"), made.element);
+  return h("div", {}, h("h3", {}, "Pairs that the model describes worst"), h("p", { class: "note" }, "Observed and expected number of samples with both items. z: the difference divided by its standard deviation."), made.element);
 }
 
 /** Show what the import read, dropped and merged. */
