@@ -30,7 +30,7 @@ test("verdicts are counted and can be chosen", () => {
 });
 
 test("the summary counts each verdict once", () => {
-  const says = (kind, ...verdicts) => summary({ kind, rows: rowsOf(...verdicts) });
+  const says = (kind, ...verdicts) => summary({ kind, rows: rowsOf(...verdicts) }).join(" ");
   const told = says("range", "yes", "no", "depends", "depends", "unchecked");
   assert.ok(told.startsWith("Of 4 orders that were checked, the data can tell 1 and cannot tell 1. The verdict of 2 orders is \u201cnot sure\u201d"));
   assert.match(told, /opposite in a model in which items influence the observation/);

@@ -182,6 +182,6 @@ function timePanel(samples, order, left, inner) {
     s("path", { d: `${path((row) => high[row] ?? mean[row])}${back}Z`, class: "area" }),
     s("path", { d: path((row) => mean[row]), class: "curve" }),
     axisLeft(y, left, { title: "", ticks: 3 }),
-    s("text", { x: left + 6, y: 12, class: "axis-title", "text-anchor": "start" }, highs[count - 1] > top ? `time (mean, 90%; the latest is at ${number(highs[count - 1], 2)})` : "time (mean, 90%)"),
+    s("text", { x: left + 6, y: 12, class: "axis-title", "text-anchor": "start" }, highs[count - 1] > top ? `time (mean and 90% interval; highest: ${number(highs[count - 1], 2)})` : "time (mean and 90% interval)"),
   );
 }

@@ -3,7 +3,7 @@
 import { scaleLinear, scaleLog } from "d3-scale";
 
 import { axisBelow, axisLeft, drawing } from "../core/axes.js";
-import { drawByWidth, h, replace, s } from "../core/dom.js";
+import { drawByWidth, h, prose, replace, s } from "../core/dom.js";
 import { figure } from "../core/figure.js";
 import { table } from "../core/table.js";
 import { counted, integer, number } from "../core/text.js";
@@ -12,7 +12,7 @@ const FAR = 3; // a difference of more than this many standard deviations is mar
 
 export const fit = {
   id: "fit",
-  title: "Does the model fit, and what was read?",
+  title: "Does the model fit, and which data were read?",
   short: "Fit and data",
 
   render(root, page) {
@@ -40,8 +40,8 @@ function findingsPart(findings) {
       h(
         "div",
         { class: severe(one) ? "callout warning" : "callout", role: "note" },
-        h("p", {}, severe(one) ? h("strong", {}, "Warning: ") : null, String(one.text)),
-        one.advice ? h("p", { class: "note" }, String(one.advice)) : null,
+        h("p", {}, severe(one) ? h("strong", {}, "Warning: ") : null, prose(String(one.text))),
+        one.advice ? h("p", { class: "note" }, prose(String(one.advice))) : null,
       ),
     ),
   );

@@ -4,10 +4,10 @@
 import { scaleLinear } from "d3-scale";
 
 import { axisBelow, drawing } from "../core/axes.js";
-import { drawByWidth, h, newId, replace, s } from "../core/dom.js";
+import { drawByWidth, h, newId, prose, replace, s } from "../core/dom.js";
 import { button, figure } from "../core/figure.js";
 import { table } from "../core/table.js";
-import { counted, fitted, number, percent, probability, searchable, shorten, textWidth } from "../core/text.js";
+import { counted, fitted, number, percent, probability, range, searchable, shorten, textWidth } from "../core/text.js";
 import { countVerdicts, VERDICTS, verdictMark } from "../core/verdict.js";
 import { averageAnswers, averageNext } from "../maths/average.js";
 import { MAX_SET } from "../maths/lattice.js";
@@ -25,7 +25,7 @@ export const patient = {
   render(root, page) {
     const { data } = page;
     if (!data.computes) {
-      root.append(h("p", {}, "In this model, samples are not observed at a constant rate. For such models this page cannot compute answers. Use the commands sequela time and sequela next."));
+      root.append(h("p", {}, prose("In this model, samples are not observed at a constant rate. For such models this page cannot compute answers. Use the commands `sequela time` and `sequela next`.")));
       return;
     }
     root.append(
@@ -82,7 +82,7 @@ function sampleChooser(page, open) {
     replace(
       list,
       rows.map((row) =>
-        h("li", {}, button(h("bdi", {}, shorten(samples.labels[row], 40)), null, () => open(row), { class: "link" }), h("span", { class: "note" }, ` ${counted(samples.sets[row].length, "item")}`)),
+        h("li", {}, button(h("bdi", {}, shorten(samples.labels[row], 40)), null, () => open(row), { class: "link" }), h("span", { class: "note" }, ` (${counted(samples.sets[row].length, "item")})`)),
       ),
       rows.length ? null : h("li", { class: "note" }, "No sample has this name."),
     );
@@ -172,7 +172,7 @@ function tooLarge(page, state, set, head) {
       : "";
   return [
     head,
-    h("p", { class: "callout" }, `${stored}This page can compute times and orders of sets of up to ${MAX_SET} items, and this set has ${set.length}. Remove items, or use the commands sequela time and sequela order.`),
+    h("p", { class: "callout" }, stored, prose(`This page can compute times and orders of sets of up to ${MAX_SET} items, and this set has ${set.length}. Remove items, or use the commands \`sequela time\` and \`sequela order\`.`)),
     nextFigure(page, averageNext(page.data.chains(), set)),
   ];
 }
@@ -310,11 +310,11 @@ function beforeTable(page, set, past) {
   const made = table(
     "patient-orders",
     [
-      { title: "first", text: true, value: (row) => data.labels[row.first], show: (row) => page.name(row.first) },
-      { title: "then", text: true, value: (row) => data.labels[row.second], show: (row) => page.name(row.second) },
+      { title: "first", text: true, value: (row) => data.labels[row.first], show: (row) => page.item(row.first) },
+      { title: "then", text: true, value: (row) => data.labels[row.second], show: (row) => page.item(row.second) },
       { title: "can the data tell?", text: true, value: (row) => VERDICTS[row.verdict].word, show: (row) => verdictMark(row.verdict) },
       { title: "probability in this sample", value: (row) => row.p, show: (row) => probability(row.p) },
-      { title: data.isPosterior ? "90% interval" : "the data allow", value: (row) => row.low, show: (row) => (row.low === null ? "\u2013" : `${probability(row.low)} to ${probability(row.high)}`) },
+      { title: data.isPosterior ? "90% interval" : "the data allow", value: (row) => row.low, show: (row) => (row.low === null ? "\u2013" : range(row.low, row.high)) },
     ],
     rows,
     { caption: "Which item came first in this set", noun: "pair", page: 10 },

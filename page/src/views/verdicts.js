@@ -1,9 +1,9 @@
 // (a) Can the data tell? The orders and their certainty.
 
-import { h, newId, replace, s } from "../core/dom.js";
+import { h, newId, prose, replace, s } from "../core/dom.js";
 import { choice } from "../core/figure.js";
 import { table } from "../core/table.js";
-import { counted, integer, percent, probability } from "../core/text.js";
+import { counted, integer, percent, probability, range } from "../core/text.js";
 import { countVerdicts, hasVerdict, VERDICTS, verdictChoices, verdictMark } from "../core/verdict.js";
 
 const CLEAR = 2; // nats
@@ -90,7 +90,7 @@ function answer(data, a, b, name) {
     yes: ["Yes, the data can tell: ", first, " came before ", second, "."],
     suggests: ["The data suggest that ", first, " came before ", second, ", but this is not certain."],
     no: ["No, the data cannot tell which of the two came first."],
-    depends: ["Not sure: ", first, " came before ", second, " in this model, but the order is opposite in a model in which items influence the observation. The data do not exclude such a model."],
+    depends: ["Not sure: ", first, " came before ", second, " in this model, but the order is opposite in a model in which items influence the observation."],
     untrusted:
       data.verdicts.kind === "posterior"
         ? ["Not sure yet: in most of the drawn models, ", first, " came before ", second, ". But the chains have not converged for this pair, or the model does not describe the data."]
@@ -98,12 +98,13 @@ function answer(data, a, b, name) {
     unchecked: ["Not known: whether the data can tell was not checked for this pair."],
   }[row.verdict];
   const parts = [h("strong", { class: `verdict ${row.verdict}` }, verdict), " "];
+  if (row.verdict === "depends") parts.push("The data do not exclude such a model. ");
   const average = data.verdicts.kind === "posterior";
   parts.push(
-    average ? "Averaged over all models that explain the data, " : "According to the model, ",
+    average ? "Averaged over all models that explain the data, " : `According to the model${row.verdict === "depends" ? " without this influence" : ""}, `,
     name(row.first), " came first with probability ", h("strong", {}, probability(row.probability)),
-    row.low === null ? ". " : average ? ". In 90% of the models, this probability is between " : `. In other models${row.verdict === "depends" ? " without this influence" : ""} that explain the data almost as well, this probability is `,
-    row.low === null ? "" : [h("strong", {}, `${probability(row.low)} ${average ? "and" : "to"} ${probability(row.high)}`), ". "],
+    row.low === null ? ". " : average ? ". In 90% of the models, this probability is between " : `. In other models${row.verdict === "depends" ? " of this kind" : ""} that explain the data almost as well, this probability is `,
+    row.low === null ? "" : [h("strong", {}, range(row.low, row.high, average ? "and" : "to")), ". "],
   ); // prettier-ignore
   if (row.usuallyFirst !== null) parts.push("The probability that it usually comes first is ", h("strong", {}, probability(row.usuallyFirst)), ". ");
   if (row.evidence !== null && !average) {
@@ -116,7 +117,7 @@ function answer(data, a, b, name) {
       " have fewer items on average, so this item may have come first. This check ", agrees ? "agrees with the model." : "suggests the opposite order.",
     ); // prettier-ignore
   }
-  if (row.verdict === "depends") parts.push(" The file orders_with_effects.csv has the probability of each order in the model with this influence.");
+  if (row.verdict === "depends") parts.push(" The file ", h("code", {}, "orders_with_effects.csv"), " in the folder of the run has the probability of each order in the model with this influence.");
   if (row.verdict === "unchecked") parts.push(advice(data, row));
   return parts;
 }
@@ -159,7 +160,7 @@ export const verdicts = {
         ),
       );
     }
-    if (known.kind !== "none") root.append(h("p", {}, summary(known)));
+    if (known.kind !== "none") root.append(...summary(known).map((text) => h("p", {}, prose(text))));
     if (!known.rows.length) {
       root.append(h("p", {}, "There is no pair of items to compare."));
       return;
@@ -168,15 +169,16 @@ export const verdicts = {
   },
 };
 
-/** Return how many orders were checked, and how many of them the data can tell. */
+/** Return paragraphs: how many orders were checked, how many of them the data can tell, and what is left. */
 export function summary(known) {
   const { yes, suggests, no, depends, untrusted, unchecked } = countVerdicts(known.rows);
   const parts = [`the data can tell ${yes}`, suggests || known.kind === "posterior" ? `suggest ${suggests}` : null, `and cannot tell ${no}`].filter(Boolean);
   const unsure = depends ? ` The verdict of ${counted(depends, "order")} is \u201cnot sure\u201d: the range is clear, but the order is opposite in a model in which items influence the observation, and the data do not exclude such a model.` : "";
   const misfit = untrusted ? ` For ${counted(untrusted, "order")}, the evidence is clear, but the model does not describe the data, so ${untrusted === 1 ? "this order is" : "these orders are"} not trusted.` : "";
   const told = `Of ${counted(known.rows.length - unchecked, "order")}${known.kind === "posterior" ? "" : " that were checked"}, ${parts.join(parts.length > 2 ? ", " : " ")}.${unsure}${misfit}`;
-  if (!unchecked) return told;
-  return `${told} The fit checks the pairs with the strongest interactions first, and stops at a limit of its computing time. The other ${counted(unchecked, "order")} of the table ${unchecked === 1 ? "was" : "were"} not checked, and other models may give the opposite order. To check a pair, choose it above: the answer shows the commands. The command sequela posterior computes the certainty of all pairs.`;
+  if (!unchecked) return [told];
+  const left = `The fit checks the pairs with the strongest interactions first, and stops at a limit of its computing time. The other ${counted(unchecked, "order")} of the table ${unchecked === 1 ? "was" : "were"} not checked, and other models may give the opposite order. To check a pair, choose it above: the answer shows the commands. The command \`sequela posterior\` computes the certainty of all pairs.`;
+  return [told, left];
 }
 
 /** Make the question with two choices, and its answer. */
@@ -220,7 +222,7 @@ function orderTable(page) {
           title: known.kind === "posterior" ? "90% interval" : "the data allow",
           value: (row) => (row.low === null ? null : row.high - row.low),
           csv: [["low", (row) => row.low], ["high", (row) => row.high]],
-          show: (row) => (row.low === null ? "\u2013" : `${probability(row.low)} to ${probability(row.high)}`),
+          show: (row) => (row.low === null ? "\u2013" : range(row.low, row.high)),
         }
       : null,
     has("usuallyFirst") ? { title: "usually first", value: (row) => row.usuallyFirst, show: (row) => probability(row.usuallyFirst) } : null,
