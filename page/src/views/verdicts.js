@@ -149,7 +149,7 @@ export const verdicts = {
     const known = data.verdicts;
     root.append(askBox(page));
     root.append(h("p", { class: "lead" }, MEANING[known.kind] ?? MEANING.none));
-    for (const note of known.notes ?? []) root.append(h("p", { class: "note" }, note));
+    for (const note of known.notes ?? []) root.append(h("p", { class: "note" }, prose(note)));
     if (known.kind === "none") {
       root.append(
         h(

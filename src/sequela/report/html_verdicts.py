@@ -199,13 +199,13 @@ def find_verdicts(
         table = with_checked(table, rivals)
         notes = (
             "For the pairs that were checked, evidence and probabilities are from the command "
-            "sequela rivals, which may have found a better model than the fit.",
+            "`sequela rivals`, which may have found a better model than the fit.",
         )
     if ranges is not None:
         known = ranges.dropna(subset=["low", "high"])
         table = with_checked(table, known, ("observed", "se")) if len(known) else table
     if {"low", "high"} <= set(table.columns) and table["low"].notna().any():
-        mixed = "The evidence of pairs without a range is from the command sequela rivals."
+        mixed = "The evidence of pairs without a range is from the command `sequela rivals`."
         if notes:
             return Verdicts(table, "range", notes=(mixed,))
         return Verdicts(table, "range", command=_check_command(folder, source))
