@@ -1,6 +1,6 @@
 // The page: reads its data, lays out the sections, and draws a section when it comes into view.
 
-import { h, replace } from "./core/dom.js";
+import { h, prose, replace } from "./core/dom.js";
 import { button } from "./core/figure.js";
 import { counted, shorten } from "./core/text.js";
 import { onThemeChange, setTheme, theme } from "./core/theme.js";
@@ -56,7 +56,7 @@ function heading(data) {
     h("p", { class: "brand" }, "sequela report"),
     h("h1", {}, h("bdi", {}, shorten(payload.title, 80))),
     h("p", { class: "facts" }, facts.join(" \u00b7 ")),
-    (payload.warnings ?? []).map((text) => h("p", { class: "callout warning", role: "note" }, text)),
+    (payload.warnings ?? []).map((text) => h("p", { class: "callout warning", role: "note" }, prose(String(text)))),
   );
 }
 
@@ -94,8 +94,12 @@ function markCurrent(sections) {
       for (const one of seen) {
         if (!one.isIntersecting) continue;
         for (const [id, link] of links) {
-          if (id === one.target.id) link.setAttribute("aria-current", "true");
-          else link.removeAttribute("aria-current");
+          if (id === one.target.id) {
+            link.setAttribute("aria-current", "true");
+            // In a narrow window the links are in one row, which may be wider than the window.
+            const row = link.closest("ol");
+            row.scrollLeft = link.offsetLeft - row.offsetLeft - (row.clientWidth - link.offsetWidth) / 2;
+          } else link.removeAttribute("aria-current");
         }
       }
     },

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { blend, diverging, sequential } from "../src/core/colours.js";
-import { clean, counted, csv, fitted, integer, number, percent, probability, shorten, shortenAll, textWidth } from "../src/core/text.js";
+import { clean, counted, csv, fitted, integer, number, percent, probability, range, shorten, shortenAll, textWidth } from "../src/core/text.js";
 import { readPayload } from "../src/data.js";
 
 test("labels become one line without characters that change the direction of text", () => {
@@ -35,6 +35,9 @@ test("a probability is shown as 0 or 1 only if it is exactly 0 or 1", () => {
   assert.equal(probability(1), "1.00");
   assert.equal(probability(0.845), "0.84");
   assert.equal(probability(null), "\u2013");
+  assert.equal(range(0.502, 0.9), ">0.50 to 0.90");
+  assert.equal(range(0.3, 0.498, "and"), "0.30 and <0.50");
+  assert.equal(range(0.5, 0.9), "0.50 to 0.90");
   assert.equal(percent(0.0004), "<0.1%");
   assert.equal(number(-0.25), "\u22120.25");
   assert.equal(integer(12345), "12\u202f345");

@@ -1,10 +1,13 @@
-"""Helpers for tests in a browser: start a browser, open a report, and record its errors."""
+"""Helpers for tests in a browser: start it, open a report, record its errors, save its files."""
 
 import os
 import shutil
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
+
+from sequela import Model
 
 CHROMIUM = os.environ.get("SEQUELA_CHROMIUM") or shutil.which("chromium") or shutil.which("chrome")
 LOCAL = ("file:", "data:", "blob:", "about:")
@@ -51,3 +54,30 @@ def show(page, name):
     page.wait_for_selector(f"#{name}[data-drawn]")
     assert page.get_attribute(f"#{name}", "data-drawn") == "yes"
     return page.locator(f"#{name}")
+
+
+def downloaded(page, button):
+    """Return the path of the file that a button saves.
+
+    A busy browser may lose a download, so the button is clicked up to four times.
+    """
+    from playwright.sync_api import TimeoutError as NoDownload
+
+    for left in (3, 2, 1, 0):
+        try:
+            with page.expect_download(timeout=20_000) as saved:
+                button.click()
+            return saved.value.path()
+        except NoDownload:
+            if not left:
+                raise
+    return None
+
+
+def some_model(n, interactions, seed=1, labels=None):
+    rng = np.random.default_rng(seed)
+    theta = np.zeros((n, n))
+    for i, j in rng.integers(0, n, size=(interactions, 2)):
+        theta[i, j] = rng.normal() * 1.3
+    np.fill_diagonal(theta, np.log(rng.gamma(0.6, 3.0 / n, size=n) + 0.4 / n))
+    return Model(theta, labels or [f"GENE{k}" for k in range(n)])

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from page.browser import launch, opened, show
+from page.browser import downloaded, opened, show, some_model
 from report.made_posterior import made_posterior
 from sequela import Dataset, Model, example_theta, simulate
 from sequela.model import as_model
@@ -19,7 +19,6 @@ from sequela.report import ComparedCohort, ReportContent, Verdicts, make_report
 from sequela.report.html import Report
 from sequela.report.html_content import model_content
 from sequela.report.html_payload import build_payload
-from sequela.report.html_verdicts import find_verdicts
 from sequela.report.run import Run
 
 SECTIONS = [
@@ -30,14 +29,6 @@ HOSTILE = [
     "&#8238;turned", "שלום עולם", "🧬👩‍⚕️ gene", "javascript:alert(3)",
     '" onmouseover="alert(4)', "=1+1",
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser():
-    manager, made = launch()
-    yield made
-    made.close()
-    manager.stop()
 
 
 def write(folder, model, samples, *, labels=None, pairs=True):
@@ -61,38 +52,11 @@ def guessed_times(data):
     return pd.DataFrame({"mean": mean, "q05": 0.4 * mean, "q95": 2.0 * mean})
 
 
-def some_model(n, interactions, seed=1, labels=None):
-    rng = np.random.default_rng(seed)
-    theta = np.zeros((n, n))
-    for i, j in rng.integers(0, n, size=(interactions, 2)):
-        theta[i, j] = rng.normal() * 1.3
-    np.fill_diagonal(theta, np.log(rng.gamma(0.6, 3.0 / n, size=n) + 0.4 / n))
-    return Model(theta, labels or [f"GENE{k}" for k in range(n)])
-
-
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory):
     model = some_model(20, 40)
     path, data = write(tmp_path_factory.mktemp("usual"), model, 300)
     return path, model, data
-
-
-def downloaded(page, button):
-    """Return the path of the file that a button saves.
-
-    A busy browser may lose a download, so the button is clicked up to four times.
-    """
-    from playwright.sync_api import TimeoutError as NoDownload
-
-    for left in (3, 2, 1, 0):
-        try:
-            with page.expect_download(timeout=20_000) as saved:
-                button.click()
-            return saved.value.path()
-        except NoDownload:
-            if not left:
-                raise
-    return None
 
 
 @pytest.mark.parametrize(
@@ -186,70 +150,6 @@ def test_the_question_is_answered_and_says_what_was_not_computed(browser, usual)
         first, shown = (top[0], p) if p >= 0.5 else (top[1], 1 - p)
         assert f"{first} came first with probability {shown:.2f}" in text
         assert "not checked" in text
-
-
-def test_certainty_is_shown_where_it_is_known(browser, tmp_path):
-    model = some_model(4, 4)
-    table = pd.DataFrame(
-        {"first": ["GENE0", "GENE1"], "second": ["GENE1", "GENE2"], "probability": [0.84, 0.97],
-         "low": [0.42, 0.91], "high": [0.93, 0.99], "baseline": ["GENE1", "GENE1"]}
-    )  # fmt: skip
-    certainty = model.interactions()[["from", "to"]].assign(sign_probability=0.6)
-    content = ReportContent(model, None, "Ranges", Verdicts(table, "range"), certainty)
-    path = tmp_path / "report.html"
-    Report(build_payload(content)).save(path)
-    with opened(browser, path) as page:
-        text = show(page, "verdicts").inner_text()
-        assert "0.42 to 0.93" in text
-        saved = downloaded(page, page.locator("#verdicts .download"))
-        assert "no,0.84,0.42,0.93" in saved.read_text("utf-8-sig")
-        page.locator("#ask select").nth(0).select_option(label="GENE1")
-        page.locator("#ask select").nth(1).select_option(label="GENE0")
-        answer = page.locator("#ask .answer").inner_text()
-        assert "GENE0 came first with probability 0.84" in answer
-        assert answer.startswith("No, the data cannot tell")
-        assert "points the other way" in answer
-        show(page, "network")
-        assert "certainty at least" in page.locator("#network").inner_text()
-        opacity = page.locator("#network .edge").first.get_attribute("opacity")
-        assert float(opacity) == pytest.approx(0.2)
-
-
-def test_checked_orders_come_first_and_the_others_are_marked(browser, tmp_path):
-    model = some_model(4, 4)
-    orders = pd.DataFrame(
-        {"first": ["GENE0", "GENE1"], "second": ["GENE1", "GENE2"], "probability": [0.99, 0.6]}
-    )
-    ranges = pd.DataFrame(
-        {"first": ["GENE2", "GENE0"], "second": ["GENE1", "GENE3"], "probability": [0.4, 0.7],
-         "low": [0.1, 0.6], "high": [0.9, 0.8], "evidence": [0.1, 4.0],
-         "verdict": ["the data cannot tell", "the data can tell"]}
-    )  # fmt: skip
-    verdicts = find_verdicts(orders, None, "fit", "data", ranges)
-    path = tmp_path / "report.html"
-    Report(build_payload(ReportContent(model, None, "Ranges", verdicts))).save(path)
-    with opened(browser, path) as page:
-        section = show(page, "verdicts")
-        rows = [row.inner_text() for row in section.locator("tbody tr").all()]
-        assert [row.split()[:2] for row in rows[:2]] == [["GENE0", "GENE3"], ["GENE2", "GENE1"]]
-        assert rows[2].startswith("Not checked: these are guesses of one model")
-        assert "not checked" in rows[3]
-        assert len(rows) == 4
-        assert "Of 2 orders that were checked, the data can tell 1 and cannot tell 1" in (
-            section.inner_text()
-        )
-        assert section.locator(".answer").inner_text().startswith("Yes, the data can tell: GENE0")
-        section.get_by_label("show", exact=True).select_option("unchecked")
-        assert section.locator("tbody tr").count() == 1
-        # For a pair that was not checked, the answer shows a command that checks it.
-        section.get_by_label("Which came first,").select_option("GENE1")
-        section.get_by_label("or", exact=True).select_option("GENE0")
-        said = section.locator(".answer").inner_text()
-        assert said.startswith("Not known: whether the data can tell was not checked")
-        first, second = rows[3].split()[:2]
-        commands = section.locator(".answer code").all_inner_texts()
-        assert commands[0].endswith(f'-o fit/rivals.csv --pair "{first},{second}"')
-        assert commands[1] == "sequela report fit"
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 from plots.drawing import STRANGE
 from sequela import Dataset, InputError, Model, example_theta, simulate
 from sequela.plots import style
-from sequela.questions import goodness_of_fit, order_matrix
+from sequela.questions import Verdict, goodness_of_fit, order_matrix
 from sequela.report import (
     FitRunOptions,
     OutputOptions,
@@ -242,6 +242,10 @@ def test_a_given_verdict_is_kept_and_bad_tables_are_refused():
     assert Verdicts(PAIRS.assign(verdict="yes"), "posterior").filled()["verdict"].eq("yes").all()
     doubted = Verdicts(PAIRS.assign(verdict="yes"), "range", fits=False).filled()
     assert doubted["verdict"].eq("untrusted").all()
+    # A model that does not fit changes only orders that the data could otherwise tell.
+    for given in ("depends", Verdict.DEPENDS.value):
+        unsure = Verdicts(PAIRS.assign(verdict=given, low=0.9, high=0.99), "range", fits=False)
+        assert unsure.filled()["verdict"].eq("depends").all()
     with pytest.raises(InputError, match="no column 'second'"):
         Verdicts(PAIRS[["first"]])
     with pytest.raises(InputError, match="kind is 'maybe'"):

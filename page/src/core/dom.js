@@ -40,6 +40,12 @@ export function s(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** Return the parts of a text; those between two backticks are code. A full stop ends the text. */
+export function prose(text) {
+  const whole = /[.!?]$/.test(text) ? text : `${text}.`;
+  return whole.split("`").map((part, k) => (k % 2 ? h("code", {}, part) : part));
+}
+
 let made = 0;
 
 /** Return an id that no other element has. */

@@ -49,6 +49,12 @@ export function probability(p) {
   return p.toFixed(2);
 }
 
+/** Return a range of probabilities. An end that only rounds to 0.50 says on which side of 0.5 it is. */
+export function range(low, high, between = "to") {
+  const end = (p) => (probability(p) === "0.50" && p !== 0.5 ? `${p > 0.5 ? ">" : "<"}0.50` : probability(p));
+  return `${end(low)} ${between} ${end(high)}`;
+}
+
 /** Return a share as a percentage. */
 export function percent(share) {
   const value = 100 * share;

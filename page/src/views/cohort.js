@@ -25,7 +25,7 @@ export const cohort = {
         h("p", { class: "lead" }, "The samples are sorted from early to late, by the mean of the time at which each sample was probably taken. These times were not measured: the model infers them from the items of each sample."),
         timeline(page),
       );
-    } else root.append(h("p", {}, "The report was made without samples, or the times of the samples were not computed."));
+    } else root.append(h("p", {}, "The times of the samples are not shown: the report was made without samples, or their times were not computed."));
     if (payload.survival) root.append(survivalPart(page));
     if (payload.comparison) root.append(comparisonPart(page));
   },
@@ -141,7 +141,7 @@ function drawTimeline(made, items, width, page) {
     replace(
       made.status,
       h("bdi", { class: "label" }, shorten(samples.labels[sample], 40)),
-      `: time ${number(samples.time.mean[sample], 3)} (90%: ${number(samples.time.low[sample], 2)} to ${number(samples.time.high[sample], 2)}); `,
+      `: time ${number(samples.time.mean[sample], 3)} (90% interval: ${number(samples.time.low[sample], 2)} to ${number(samples.time.high[sample], 2)}); `,
       set.length ? set.slice(0, 12).flatMap((item, k) => [k ? ", " : "", page.name(item)]) : "no items",
       set.length > 12 ? ` and ${set.length - 12} more` : "",
     );
@@ -157,7 +157,7 @@ function drawTimeline(made, items, width, page) {
   replace(
     made.note,
     `${counted(order.length, "sample")}${wide < 1 ? " (several samples share a column)" : ""}. The upper part shows the mean and the 90% interval of the time of each sample. `,
-    samples.arrivals ? `The colour shows how early an item arrived, in comparison with the time at which the sample was taken.` : "",
+    samples.arrivals ? `The colour shows how early an item arrived, compared with the time at which the sample was taken.` : "",
     left_ && samples.arrivals ? ` For ${counted(left_, "sample")} with many items (${percent(left_ / samples.count)}) the arrival times were not computed. The items of these samples have the middle colour.` : "",
   );
 }
@@ -182,6 +182,6 @@ function timePanel(samples, order, left, inner) {
     s("path", { d: `${path((row) => high[row] ?? mean[row])}${back}Z`, class: "area" }),
     s("path", { d: path((row) => mean[row]), class: "curve" }),
     axisLeft(y, left, { title: "", ticks: 3 }),
-    s("text", { x: left + 6, y: 12, class: "axis-title", "text-anchor": "start" }, highs[count - 1] > top ? `time (mean, 90%; the latest is at ${number(highs[count - 1], 2)})` : "time (mean, 90%)"),
+    s("text", { x: left + 6, y: 12, class: "axis-title", "text-anchor": "start" }, highs[count - 1] > top ? `time (mean and 90% interval; highest: ${number(highs[count - 1], 2)})` : "time (mean and 90% interval)"),
   );
 }

@@ -3,7 +3,7 @@
 import { scaleLinear, scaleLog } from "d3-scale";
 
 import { axisBelow, axisLeft, drawing } from "../core/axes.js";
-import { drawByWidth, h, replace, s } from "../core/dom.js";
+import { drawByWidth, h, prose, replace, s } from "../core/dom.js";
 import { figure } from "../core/figure.js";
 import { table } from "../core/table.js";
 import { counted, integer, number } from "../core/text.js";
@@ -12,7 +12,7 @@ const FAR = 3; // a difference of more than this many standard deviations is mar
 
 export const fit = {
   id: "fit",
-  title: "Does the model fit, and what was read?",
+  title: "Does the model fit, and which data were read?",
   short: "Fit and data",
 
   render(root, page) {
@@ -40,8 +40,8 @@ function findingsPart(findings) {
       h(
         "div",
         { class: severe(one) ? "callout warning" : "callout", role: "note" },
-        h("p", {}, severe(one) ? h("strong", {}, "Warning: ") : null, String(one.text)),
-        one.advice ? h("p", { class: "note" }, String(one.advice)) : null,
+        h("p", {}, severe(one) ? h("strong", {}, "Warning: ") : null, prose(String(one.text))),
+        one.advice ? h("p", { class: "note" }, prose(String(one.advice))) : null,
       ),
     ),
   );
@@ -52,7 +52,7 @@ function summary(goodness) {
   const items = goodness.items.z;
   return (
     `For ${far(items)} of ${counted(items.length, "item")}, the observed number of samples differs from the number that the model expects by more than two standard deviations. ` +
-    `About ${number(items.length * 0.046, 2)} would be expected by chance. For ${integer(goodness.pairs.beyond)} of ${counted(goodness.pairs.count, "pair")} of items, the difference is also larger than this. ` +
+    `About ${number(items.length * 0.046, 2)} would be expected by chance. For ${integer(goodness.pairs.beyond)} of ${counted(goodness.pairs.count, "pair")} of items, the difference is also larger than two standard deviations. ` +
     `About ${number(goodness.pairs.count * 0.046, 2)} would be expected by chance.`
   );
 }
@@ -133,7 +133,7 @@ function pairsTable(goodness, page) {
     rows,
     { caption: "Pairs that the model describes worst", noun: "pair", page: 8 },
   );
-  return h("div", {}, h("h3", {}, "Pairs that the model describes worst"), made.element);
+  return h("div", {}, h("h3", {}, "Pairs that the model describes worst"), h("p", { class: "note" }, "Observed and expected number of samples with both items. z: the difference divided by its standard deviation."), made.element);
 }
 
 /** Show what the import read, dropped and merged. */

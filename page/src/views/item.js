@@ -4,6 +4,7 @@
 import { h, replace } from "../core/dom.js";
 import { button } from "../core/figure.js";
 import { factor, number, percent, probability } from "../core/text.js";
+import { verdictMark } from "../core/verdict.js";
 import { findPair, rangeBar } from "./verdicts.js";
 
 const LISTED = 12;
@@ -46,6 +47,7 @@ function fill(body, dialog, page, item) {
     h("p", {}, facts.join("; "), "."),
     h("div", { class: "columns" }, effects("What acts on it", into, (e) => e.from, page), effects("What it acts on", out, (e) => e.to, page)),
     h("h3", {}, "Before or after?"),
+    pairs.length ? h("p", { class: "note" }, "The word at the end of a line says whether the data can tell the order.") : null,
     pairs.length ? orders(pairs.slice(0, LISTED), page) : h("p", {}, "No other item occurs often enough together with this item."),
     pairs.length > LISTED ? h("p", { class: "note" }, `These are the ${LISTED} orders whose probabilities differ most from 0.5, of ${pairs.length} orders.`) : null,
   );
@@ -84,7 +86,7 @@ function orders(pairs, page) {
         before ? "before " : "after ",
         page.item(row.second),
         ` with probability ${probability(before ? row.probability : 1 - row.probability)} `,
-        rangeBar(row, 80),
+        h("span", { class: "range-cell" }, rangeBar(row, 80), verdictMark(row.verdict)),
       );
     }),
   );

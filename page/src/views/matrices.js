@@ -216,7 +216,7 @@ function thetaMap(page) {
     scale: () => [`${number(-top, 2)} or less`, "0", `${number(top, 2)} or more`],
     note:
       "The item of the row acts on the item of the column. In orange cells, the item of the row raises the rate of the item of the column. In blue cells it lowers this rate, and in empty cells it has no effect. The number is the logarithm of the factor by which the rate changes. Point at the grey diagonal to read base rates." +
-      (data.isPosterior ? ` Effects are means over the posterior. A cell is pale if it is uncertain whether the interaction is present, and empty if this probability is below ${percent(data.payload.model.least_present)}.` : ""),
+      (data.isPosterior ? ` Effects are means over the posterior. A cell has a weak colour if it is uncertain whether the interaction is present, and it is empty if this probability is below ${percent(data.payload.model.least_present)}.` : ""),
   });
 }
 
@@ -235,6 +235,7 @@ function orderMap(page) {
     // For a posterior, the number is 0 if it is certain which of the two items usually comes first,
     // and 1 if this is completely uncertain.
     if (row.usuallyFirst !== null) known.set(row.first * data.n + row.second, Math.min((1 - row.usuallyFirst) / 0.45, 1));
+    else if (row.verdict === "depends" || row.verdict === "untrusted") known.set(row.first * data.n + row.second, 1);
     else if (row.low !== null) known.set(row.first * data.n + row.second, row.high - row.low);
   }
   const spread = (a, b) => known.get(a * data.n + b) ?? known.get(b * data.n + a) ?? 0;
@@ -264,8 +265,8 @@ function orderMap(page) {
     },
     scale: () => ["0: came after", "0.5", "1: came before"],
     note: data.isPosterior
-      ? "The number is the probability that the item of the row came before the item of the column, among samples with both, averaged over the posterior. A cell is pale if the data cannot tell which of the two items usually comes first."
-      : "The number is the probability that the item of the row came before the item of the column, among samples with both. A cell is pale if the two items rarely occur together, or if the range of the probability is wide.",
+      ? "The number is the probability that the item of the row came before the item of the column, among samples with both, averaged over the posterior. A cell has a weak colour if the data cannot tell which of the two items usually comes first."
+      : "The number is the probability that the item of the row came before the item of the column, among samples with both. A cell has a weak colour if the two items rarely occur together, if the range of the probability is wide, or if the verdict on the order is \u201cnot sure\u201d or \u201cnot trusted\u201d.",
   });
 }
 

@@ -28,7 +28,7 @@ export const network = {
         { class: "lead" },
         "An orange arrow from one item to another means that the presence of the first item speeds up the arrival of the second. A blue dashed line that ends in a bar means that the presence of the first item slows down the arrival of the second. ",
         data.isPosterior
-          ? "A line is pale if it is uncertain whether the interaction is present."
+          ? "A line has a weak colour if it is uncertain whether the interaction is present."
           : "Most items have no effect on each other: the penalty removes effects that the data do not need.",
       ),
     );

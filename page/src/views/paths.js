@@ -47,7 +47,7 @@ export function pathsFigure(page) {
 
 function drawPaths(made, paths, of, width, page) {
   if (!paths.length) {
-    replace(made.body, h("p", {}, "No sample has so many of the selected items."));
+    replace(made.body, h("p", {}, "No sample has that many of the selected items."));
     return;
   }
   const { data } = page;
@@ -83,5 +83,5 @@ function drawPaths(made, paths, of, width, page) {
     );
   });
   replace(made.body, drawing(width, shown.length * ROW + 4, rows));
-  replace(made.note, `The first items of the most likely orders of ${counted(of, "sample")}, which are the samples with enough of these items. There are ${counted(paths.length, "different path")} in total. A number is the number of samples with this path.`);
+  replace(made.note, `The first items of the most likely orders of ${counted(of, "sample")}, which are the samples with enough of these items. There are ${counted(paths.length, "different path")} in total. The number next to each path is the number of samples with this path.`);
 }

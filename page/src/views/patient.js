@@ -4,13 +4,14 @@
 import { scaleLinear } from "d3-scale";
 
 import { axisBelow, drawing } from "../core/axes.js";
-import { drawByWidth, h, newId, replace, s } from "../core/dom.js";
+import { drawByWidth, h, newId, prose, replace, s } from "../core/dom.js";
 import { button, figure } from "../core/figure.js";
 import { table } from "../core/table.js";
-import { counted, fitted, number, percent, probability, searchable, shorten, textWidth } from "../core/text.js";
+import { counted, fitted, number, percent, probability, range, searchable, shorten, textWidth } from "../core/text.js";
+import { countVerdicts, VERDICTS, verdictMark } from "../core/verdict.js";
 import { averageAnswers, averageNext } from "../maths/average.js";
 import { MAX_SET } from "../maths/lattice.js";
-import { findPair, verdictMark } from "./verdicts.js";
+import { findPair } from "./verdicts.js";
 
 const OFFERED = 30;
 const LISTED = 60;
@@ -24,11 +25,11 @@ export const patient = {
   render(root, page) {
     const { data } = page;
     if (!data.computes) {
-      root.append(h("p", {}, "In this model, samples are not observed at a constant rate. For such models this page cannot compute answers. Use the commands sequela time and sequela next."));
+      root.append(h("p", {}, prose("In this model, samples are not observed at a constant rate. For such models this page cannot compute answers. Use the commands `sequela time` and `sequela next`.")));
       return;
     }
     root.append(
-      h("p", { class: "lead" }, "Choose a sample, or select items, to see when it was probably taken, in which order its items probably arrived, and which item comes next. The page itself computes the answers, also for sets that no sample has."),
+      h("p", { class: "lead" }, "Choose a sample, or select items, to see when it was probably taken, in which order its items probably arrived, and which item comes next. The page computes the answers itself, even for sets that no sample has."),
       data.isPosterior
         ? h("p", { class: "note" }, `The answers are averages over ${counted(data.payload.model.draws.count, "model")} drawn from the posterior. So they include the uncertainty about the model.`)
         : "",
@@ -81,9 +82,9 @@ function sampleChooser(page, open) {
     replace(
       list,
       rows.map((row) =>
-        h("li", {}, button(h("bdi", {}, shorten(samples.labels[row], 40)), null, () => open(row), { class: "link" }), h("span", { class: "note" }, ` ${counted(samples.sets[row].length, "item")}`)),
+        h("li", {}, button(h("bdi", {}, shorten(samples.labels[row], 40)), null, () => open(row), { class: "link" }), h("span", { class: "note" }, ` (${counted(samples.sets[row].length, "item")})`)),
       ),
-      rows.length ? null : h("li", { class: "note" }, "no such sample"),
+      rows.length ? null : h("li", { class: "note" }, "No sample has this name."),
     );
   };
   input.addEventListener("input", search);
@@ -171,7 +172,7 @@ function tooLarge(page, state, set, head) {
       : "";
   return [
     head,
-    h("p", { class: "callout" }, `${stored}This page can compute times and orders of sets of up to ${MAX_SET} items, and this set has ${set.length}. Remove items, or use the commands sequela time and sequela order.`),
+    h("p", { class: "callout" }, stored, prose(`This page can compute times and orders of sets of up to ${MAX_SET} items, and this set has ${set.length}. Remove items, or use the commands \`sequela time\` and \`sequela order\`.`)),
     nextFigure(page, averageNext(page.data.chains(), set)),
   ];
 }
@@ -280,14 +281,14 @@ function orderPart(page, set, past, best) {
 function certainty(page, set) {
   const { data } = page;
   const pairs = set.flatMap((a, i) => set.slice(i + 1).map((b) => findPair(data, a, b)));
-  const number = (verdict) => pairs.filter((row) => row.verdict === verdict).length;
-  const [yes, maybe, no, left, doubtful] = ["yes", "suggests", "no", "unchecked", "untrusted"].map(number);
+  const { yes, suggests, no, depends, untrusted, unchecked } = countVerdicts(pairs);
   const many = (count) => (count === 0 ? "none" : count === pairs.length ? "all" : String(count));
-  const parts = [`can tell ${many(yes)}`, maybe ? `suggest ${many(maybe)}` : null, no && yes + maybe ? `cannot tell ${no}` : null].filter(Boolean);
-  const misfit = doubtful ? ` ${doubtful === 1 ? "One is" : `${doubtful} are`} not trusted, because the model does not describe the data.` : "";
-  const more = misfit + (left ? ` ${left === 1 ? "One was" : `${left} were`} not checked.` : "");
+  const parts = [`can tell ${many(yes)}`, suggests ? `suggest ${many(suggests)}` : null, no && yes + suggests ? `cannot tell ${no}` : null].filter(Boolean);
+  const unsure = depends ? ` ${depends === 1 ? "The verdict of one is" : `The verdicts of ${depends} are`} \u201cnot sure\u201d, because the order is opposite in a model in which items influence the observation.` : "";
+  const misfit = untrusted ? ` ${untrusted === 1 ? "One is" : `${untrusted} are`} not trusted, because the model does not describe the data.` : "";
+  const more = unsure + misfit + (unchecked ? ` ${unchecked === 1 ? "One was" : `${unchecked} were`} not checked.` : "");
   const doubt = yes < pairs.length ? ` Do not rely on the orders of ${yes ? "the other pairs" : "these pairs"}: other models may explain the data equally well with another order.` : "";
-  const told = left === pairs.length ? "No pair of items of this set was checked. So it is not known for which pairs the data can tell the order." : `The set has ${counted(pairs.length, "pair")} of items. The data ${parts.join(", ")} of their orders.${more}`;
+  const told = unchecked === pairs.length ? "No pair of items of this set was checked. So it is not known for which pairs the data can tell the order." : `The set has ${counted(pairs.length, "pair")} of items. The data ${parts.join(", ")} of their orders.${more}`;
   return [h("strong", {}, "How certain are these orders? "), `The probabilities below are ${data.isPosterior ? "averages over the posterior" : "those of one model"}. ${told}${doubt}`];
 }
 
@@ -309,11 +310,11 @@ function beforeTable(page, set, past) {
   const made = table(
     "patient-orders",
     [
-      { title: "first", text: true, value: (row) => data.labels[row.first], show: (row) => page.name(row.first) },
-      { title: "then", text: true, value: (row) => data.labels[row.second], show: (row) => page.name(row.second) },
-      { title: "can the data tell?", text: true, value: (row) => row.verdict, show: (row) => verdictMark(row.verdict) },
+      { title: "first", text: true, value: (row) => data.labels[row.first], show: (row) => page.item(row.first) },
+      { title: "then", text: true, value: (row) => data.labels[row.second], show: (row) => page.item(row.second) },
+      { title: "can the data tell?", text: true, value: (row) => VERDICTS[row.verdict].word, show: (row) => verdictMark(row.verdict) },
       { title: "probability in this sample", value: (row) => row.p, show: (row) => probability(row.p) },
-      { title: data.isPosterior ? "90% interval" : "the data allow", value: (row) => row.low, show: (row) => (row.low === null ? "\u2013" : `${probability(row.low)} to ${probability(row.high)}`) },
+      { title: data.isPosterior ? "90% interval" : "the data allow", value: (row) => row.low, show: (row) => (row.low === null ? "\u2013" : range(row.low, row.high)) },
     ],
     rows,
     { caption: "Which item came first in this set", noun: "pair", page: 10 },

@@ -32,7 +32,7 @@ export const progression = {
           { class: "note" },
           data.isPosterior
             ? "The order of each sample is its most likely order under one of the models that were drawn from the posterior. Different samples use different models. So if the data cannot tell the order of two items, both orders appear."
-            : "All orders are those of one model. If the data cannot tell the order of two items, the opposite order may be equally plausible: see the first section.",
+            : "All orders are those of one model. If the data cannot tell the order of two items, the opposite order may be equally plausible: see the section \u201cCan the data tell?\u201d.",
         ),
       );
       if (known) root.append(treeFigure(page), pathsFigure(page));

@@ -85,7 +85,7 @@ export function survivalPart(page) {
       made.body,
       drawing(
         width, height, marks, legend,
-        axisLeft(y, 64, { title: "share that survives", ticks: 5 }),
+        axisLeft(y, 64, { title: "survival probability", ticks: 5 }),
         axisBelow(x, bottom, { title: found.unit ? `time (${found.unit})` : "time", ticks: Math.max(3, Math.min(8, width / 90)) }),
         found.p === null ? null : s("text", { x: width - 14, y: 14, class: "tick", "text-anchor": "end" }, `log-rank test: ${said(found.p)}`),
       ), // prettier-ignore

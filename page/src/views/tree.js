@@ -155,7 +155,7 @@ function drawTree(made, art, colours, page) {
   const thickness = (node) => Math.max(0.8, 26 * Math.pow(node.data.count / total, 0.75));
   const nodes = art.levels.descendants().slice(1);
   if (!nodes.length) {
-    replace(made.body, h("p", {}, "No branch has so many samples."));
+    replace(made.body, h("p", {}, "No branch has that many samples."));
     return;
   }
   const written = room(art, nodes, data);
@@ -174,7 +174,7 @@ function drawTree(made, art, colours, page) {
   const say = (node) => {
     const path = node.ancestors().reverse().slice(1);
     const words = path.flatMap((step, k) => [k ? " \u2192 " : "", page.name(step.data.item)]);
-    replace(made.status, words, `: ${counted(node.data.count, "sample")} (${percent(node.data.count / total)}), ${node.data.ended} of them end here`);
+    replace(made.status, words, `: ${counted(node.data.count, "sample")} (${percent(node.data.count / total)}); the orders of ${node.data.ended} of them end here`);
     const on = new Set(path);
     nodes.forEach((other, k) => {
       steps[k].classList.toggle("dim", !on.has(other));

@@ -1,13 +1,13 @@
 // (a) Can the data tell? The orders and their certainty.
 
-import { h, newId, replace, s } from "../core/dom.js";
+import { h, newId, prose, replace, s } from "../core/dom.js";
 import { choice } from "../core/figure.js";
 import { table } from "../core/table.js";
-import { counted, integer, percent, probability } from "../core/text.js";
+import { counted, integer, percent, probability, range } from "../core/text.js";
+import { countVerdicts, hasVerdict, VERDICTS, verdictChoices, verdictMark } from "../core/verdict.js";
 
 const CLEAR = 2; // nats
 
-const SAY = { yes: "yes", suggests: "perhaps", no: "no", untrusted: "not trusted", unchecked: "not checked" };
 const MEANING = {
   none:
     "Certainty was not computed. The probabilities below are those of one model. Other models may " +
@@ -22,12 +22,12 @@ const MEANING = {
     "cannot tell which item came first.",
   posterior:
     "Many models explain the data. The probability is the average over all these models, weighted by how plausible " +
-    "each model is. The probabilities of 90% of the models lie in the interval. The data can tell an order if the probability " +
+    "each model is. The interval contains the probabilities of 90% of the models. The data can tell an order if the probability " +
     "that the item usually comes first is at least 0.95. If it is at least 0.8, the data suggest the order.",
 };
 const PLAIN = /^[\w().:+-]+$/;
 const EVIDENCE = {
-  posterior: "Evidence: the logarithm of the odds that the first item usually comes first. An evidence of 3 means odds of 20 to 1.",
+  posterior: "Evidence: the logarithm of the odds that the first item usually comes first. Evidence of 3 corresponds to odds of 20 to 1.",
   other: "Evidence: how much better this order fits the data than the opposite order, in nats. If it is below 0, the opposite order fits better. If it is above 2, the evidence is clear.",
 };
 
@@ -52,12 +52,6 @@ function nats(x) {
   if (x === null) return "\u2013";
   const text = x.toFixed(1);
   return text === "-0.0" ? "0.0" : text.replace("-", "\u2212");
-}
-
-/** Return the verdict as a coloured word, after a sign that has the same meaning without colour. */
-export function verdictMark(verdict) {
-  const sign = { yes: "\u2713", suggests: "~", no: "\u2717", untrusted: "!", unchecked: "?" }[verdict];
-  return h("span", { class: `verdict ${verdict}` }, h("span", { "aria-hidden": "true" }, sign), " ", SAY[verdict]);
 }
 
 /** Return the row of the pair a before b, from the verdicts or else from the order matrix. */
@@ -96,6 +90,7 @@ function answer(data, a, b, name) {
     yes: ["Yes, the data can tell: ", first, " came before ", second, "."],
     suggests: ["The data suggest that ", first, " came before ", second, ", but this is not certain."],
     no: ["No, the data cannot tell which of the two came first."],
+    depends: ["Not sure: ", first, " came before ", second, " in this model, but the order is opposite in a model in which items influence the observation."],
     untrusted:
       data.verdicts.kind === "posterior"
         ? ["Not sure yet: in most of the drawn models, ", first, " came before ", second, ". But the chains have not converged for this pair, or the model does not describe the data."]
@@ -103,12 +98,13 @@ function answer(data, a, b, name) {
     unchecked: ["Not known: whether the data can tell was not checked for this pair."],
   }[row.verdict];
   const parts = [h("strong", { class: `verdict ${row.verdict}` }, verdict), " "];
+  if (row.verdict === "depends") parts.push("The data do not exclude such a model. ");
   const average = data.verdicts.kind === "posterior";
   parts.push(
-    average ? "Averaged over all models that explain the data, " : "According to the model, ",
+    average ? "Averaged over all models that explain the data, " : `According to the model${row.verdict === "depends" ? " without this influence" : ""}, `,
     name(row.first), " came first with probability ", h("strong", {}, probability(row.probability)),
-    row.low === null ? ". " : average ? ". In 90% of the models, this probability is between " : ". In other models that explain the data almost as well, this probability is ",
-    row.low === null ? "" : [h("strong", {}, `${probability(row.low)} ${average ? "and" : "to"} ${probability(row.high)}`), ". "],
+    row.low === null ? ". " : average ? ". In 90% of the models, this probability is between " : `. In other models${row.verdict === "depends" ? " of this kind" : ""} that explain the data almost as well, this probability is `,
+    row.low === null ? "" : [h("strong", {}, range(row.low, row.high, average ? "and" : "to")), ". "],
   ); // prettier-ignore
   if (row.usuallyFirst !== null) parts.push("The probability that it usually comes first is ", h("strong", {}, probability(row.usuallyFirst)), ". ");
   if (row.evidence !== null && !average) {
@@ -118,9 +114,10 @@ function answer(data, a, b, name) {
     const agrees = row.baseline === row.first;
     parts.push(
       "A simple check without a model: samples with ", name(row.baseline),
-      " have fewer items on average, so this item may have come first. This check ", agrees ? "agrees with the model." : "points the other way.",
+      " have fewer items on average, so this item may have come first. This check ", agrees ? "agrees with the model." : "suggests the opposite order.",
     ); // prettier-ignore
   }
+  if (row.verdict === "depends") parts.push(" The file ", h("code", {}, "orders_with_effects.csv"), " in the folder of the run has the probability of each order in the model with this influence.");
   if (row.verdict === "unchecked") parts.push(advice(data, row));
   return parts;
 }
@@ -128,7 +125,7 @@ function answer(data, a, b, name) {
 /** Return what evidence in nats means, in words. */
 function weight(evidence) {
   if (Math.abs(evidence) < 0.5) return ", so both orders fit about equally well";
-  return evidence < 0 ? ", so without the penalty of the fit the opposite order fits better" : ` (above ${CLEAR} nats, the evidence is clear)`;
+  return evidence < 0 ? ", so the opposite order fits better if the penalty of the fit is not counted" : ` (above ${CLEAR} nats, the evidence is clear)`;
 }
 
 /** Return the commands that check a pair, if the report has them. */
@@ -152,7 +149,7 @@ export const verdicts = {
     const known = data.verdicts;
     root.append(askBox(page));
     root.append(h("p", { class: "lead" }, MEANING[known.kind] ?? MEANING.none));
-    for (const note of known.notes ?? []) root.append(h("p", { class: "note" }, note));
+    for (const note of known.notes ?? []) root.append(h("p", { class: "note" }, prose(note)));
     if (known.kind === "none") {
       root.append(
         h(
@@ -163,7 +160,7 @@ export const verdicts = {
         ),
       );
     }
-    if (known.kind !== "none") root.append(h("p", {}, summary(known)));
+    if (known.kind !== "none") root.append(...summary(known).map((text) => h("p", {}, prose(text))));
     if (!known.rows.length) {
       root.append(h("p", {}, "There is no pair of items to compare."));
       return;
@@ -172,16 +169,16 @@ export const verdicts = {
   },
 };
 
-/** Return how many orders were checked, and how many of them the data can tell. */
-function summary(known) {
-  const { rows } = known;
-  const number = (verdict) => rows.filter((row) => row.verdict === verdict).length;
-  const [yes, maybe, no, left, doubtful] = ["yes", "suggests", "no", "unchecked", "untrusted"].map(number);
-  const parts = [`the data can tell ${yes}`, maybe || known.kind === "posterior" ? `suggest ${maybe}` : null, `and cannot tell ${no}`].filter(Boolean);
-  const misfit = doubtful ? ` For the other ${counted(doubtful, "order")} the evidence is clear, but the model does not describe the data, so ${doubtful === 1 ? "this order is" : "these orders are"} not trusted.` : "";
-  const told = `Of ${counted(yes + maybe + no + doubtful, "order")}${known.kind === "posterior" ? "" : " that were checked"}, ${parts.join(parts.length > 2 ? ", " : " ")}.${misfit}`;
-  if (!left) return told;
-  return `${told} The fit checks the pairs with the strongest interactions first, as far as its time allows. The other ${counted(left, "order")} of the table ${left === 1 ? "was" : "were"} not checked, and other models may disagree. To check a pair, choose it above: the answer shows the commands. The command sequela posterior computes the certainty of all pairs.`;
+/** Return paragraphs: how many orders were checked, how many of them the data can tell, and what is left. */
+export function summary(known) {
+  const { yes, suggests, no, depends, untrusted, unchecked } = countVerdicts(known.rows);
+  const parts = [`the data can tell ${yes}`, suggests || known.kind === "posterior" ? `suggest ${suggests}` : null, `and cannot tell ${no}`].filter(Boolean);
+  const unsure = depends ? ` The verdict of ${counted(depends, "order")} is \u201cnot sure\u201d: the range is clear, but the order is opposite in a model in which items influence the observation, and the data do not exclude such a model.` : "";
+  const misfit = untrusted ? ` For ${counted(untrusted, "order")}, the evidence is clear, but the model does not describe the data, so ${untrusted === 1 ? "this order is" : "these orders are"} not trusted.` : "";
+  const told = `Of ${counted(known.rows.length - unchecked, "order")}${known.kind === "posterior" ? "" : " that were checked"}, ${parts.join(parts.length > 2 ? ", " : " ")}.${unsure}${misfit}`;
+  if (!unchecked) return [told];
+  const left = `The fit checks the pairs with the strongest interactions first, and stops at a limit of its computing time. The other ${counted(unchecked, "order")} of the table ${unchecked === 1 ? "was" : "were"} not checked, and other models may give the opposite order. To check a pair, choose it above: the answer shows the commands. The command \`sequela posterior\` computes the certainty of all pairs.`;
+  return [told, left];
 }
 
 /** Make the question with two choices, and its answer. */
@@ -214,7 +211,7 @@ function orderTable(page) {
   const columns = [
     { title: "first", text: true, value: (row) => data.labels[row.first], show: (row) => page.item(row.first) },
     { title: "then", text: true, value: (row) => data.labels[row.second], show: (row) => page.item(row.second) },
-    { title: "can the data tell?", text: true, value: (row) => SAY[row.verdict], show: (row) => verdictMark(row.verdict) },
+    { title: "can the data tell?", text: true, value: (row) => VERDICTS[row.verdict].word, show: (row) => verdictMark(row.verdict) },
     {
       title: "probability",
       value: (row) => row.probability,
@@ -225,7 +222,7 @@ function orderTable(page) {
           title: known.kind === "posterior" ? "90% interval" : "the data allow",
           value: (row) => (row.low === null ? null : row.high - row.low),
           csv: [["low", (row) => row.low], ["high", (row) => row.high]],
-          show: (row) => (row.low === null ? "\u2013" : `${probability(row.low)} to ${probability(row.high)}`),
+          show: (row) => (row.low === null ? "\u2013" : range(row.low, row.high)),
         }
       : null,
     has("usuallyFirst") ? { title: "usually first", value: (row) => row.usuallyFirst, show: (row) => probability(row.usuallyFirst) } : null,
@@ -249,12 +246,10 @@ function orderTable(page) {
   const id = newId("only");
   const select = h("select", { id }, h("option", { value: -1 }, "all items"), page.itemsByFrequency.map((i) => h("option", { value: i }, page.option(i))));
   const state = { verdict: "all" };
-  const there = ["yes", "suggests", "no", "untrusted", "unchecked"].filter((verdict) => known.rows.some((row) => row.verdict === verdict));
-  const names = { yes: "the data can tell", suggests: "the data suggest it", no: "the data cannot tell", untrusted: known.kind === "posterior" ? "not trusted" : "not trusted: the model does not fit", unchecked: "not checked" };
-  const checked = there.includes("unchecked") && there.length > 1 ? [["checked", "checked"]] : [];
+  const choices = verdictChoices(known.rows, known.kind);
   const which =
-    there.length > 1
-      ? choice("show", [["all", "all orders"], ...checked, ...there.map((verdict) => [verdict, names[verdict]])], "all", (x) => {
+    choices.length > 1
+      ? choice("show", [["all", "all orders"], ...choices], "all", (x) => {
           state.verdict = x;
           update();
         })
@@ -270,8 +265,7 @@ function orderTable(page) {
   });
   const update = () => {
     const item = Number(select.value);
-    const kept = (row) => state.verdict === "all" || row.verdict === state.verdict || (state.verdict === "checked" && row.verdict !== "unchecked");
-    made.filter((row) => kept(row) && (item < 0 || row.first === item || row.second === item));
+    made.filter((row) => hasVerdict(row, state.verdict) && (item < 0 || row.first === item || row.second === item));
   };
   select.addEventListener("change", update);
   const notes = [];

@@ -24,8 +24,8 @@ _WHY_MISSING = (
 
 def _compare() -> str:
     return either(
-        "sequela.learning.compare_observations shows which one the data prefer",
-        "`sequela fit --observation any` chooses the one that the data prefer",
+        "sequela.learning.compare_observations shows which kind of observation fits best",
+        "`sequela fit --observation any` chooses the kind of observation that fits best",
     )
 
 

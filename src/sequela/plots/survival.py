@@ -42,7 +42,7 @@ def plot_survival(
     >>> clinical = pd.DataFrame({"time": range(1, 9), "event": [True, False] * 4}, index=ids)
     >>> ax = plot_survival(clinical, pd.Series(range(8), index=ids), ax=Figure().subplots())
     >>> ax.get_ylabel()
-    'share that survives'
+    'survival probability'
     """
     clinical = check_columns("clinical", clinical, ("time", "event"), "read_clinical(...)")
     found = survival_groups(clinical, risk, groups)
@@ -70,7 +70,7 @@ def plot_survival(
     ax.set_ylim(0.0, 1.02)
     ax.set_xlim(left=0.0)
     ax.set_xlabel(f"time ({found.unit})" if found.unit else "time", fontsize=TEXT)
-    ax.set_ylabel("share that survives", fontsize=TEXT)
+    ax.set_ylabel("survival probability", fontsize=TEXT)
     ax.tick_params(labelsize=SMALL)
     ax.spines[["top", "right"]].set_visible(False)
     return ax

@@ -263,8 +263,10 @@ def _draw_base_rates(ax: Axes, log_rates: NDArray[np.float64], inches: float, im
     if n <= _ANNOTATED:
         middle = np.sqrt(low * high)
         for j, rate in enumerate(rates):
+            number = f"{rate:.2g}"
+            size = SMALL * min(1.0, 4 / len(number))  # a longer number would touch its neighbours
             strip.text(
-                j, 0, f"{rate:.2g}", ha="center", va="center", fontsize=SMALL,
+                j, 0, number, ha="center", va="center", fontsize=size,
                 color="white" if rate > middle else "black",
             )  # fmt: skip
     left, thick = 1.0 + 0.2 / inches, 0.14 / inches

@@ -144,7 +144,7 @@ def _message(
     about = f"for the order of {worst[0]} and {worst[1]}; " if worst else ""
     factor = max(LEAST_EFFECTIVE / max(smallest, 1.0), 1.5)
     return (
-        f"The chains have NOT converged: the largest R-hat is {largest:.3f} ({about}expected at "
+        f"The chains have NOT converged: the largest R-hat is {largest:.4f} ({about}expected at "
         f"most {LARGEST_R_HAT}), and the smallest number of effective draws is {smallest:.0f} "
         f"(expected at least {LEAST_EFFECTIVE:.0f}). Probabilities and intervals are not reliable "
         f"yet. Continue the run until it has about {factor:.0f} times as many draws in total. If "

@@ -23,7 +23,7 @@ samples
 effective, r_hat
     For a posterior: effective number of draws, and R-hat.
 verdict
-    "yes", "suggests", "no", "untrusted" or "unchecked", or a verdict in the words that
+    "yes", "suggests", "no", "depends", "untrusted" or "unchecked", or a verdict in the words that
     `order_ranges` and `Posterior.orders` use. If the column is missing, the verdict is computed
     from
     `low` and `high`, or from `evidence`.
@@ -74,8 +74,7 @@ _WORDS = {
     "untrusted": "untrusted", Verdict.CAN_TELL.value: "yes", "the data suggest it": "suggests",
     Verdict.CANNOT_TELL.value: "no", Verdict.NOT_CHECKED.value: "unchecked",
     Verdict.NOT_TRUSTED.value: "untrusted", NOT_CONVERGED: "untrusted",
-    # The page has no word of its own for this verdict. `find_verdicts` adds a note about it.
-    Verdict.DEPENDS.value: "no",
+    "depends": "depends", Verdict.DEPENDS.value: "depends",
 }  # fmt: skip
 _KINDS = ("none", "evidence", "range", "posterior")
 DECIDED = 2.0  # if the evidence for an order is above this number of nats, the data can tell it
@@ -196,38 +195,23 @@ def find_verdicts(
     """
     table = pd.DataFrame(columns=["first", "second"]) if orders is None else orders
     notes: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
     if rivals is not None and len(rivals):
         table = with_checked(table, rivals)
         notes = (
             "For the pairs that were checked, evidence and probabilities are from the command "
-            "sequela rivals, which may have found a better model than the fit.",
+            "`sequela rivals`, which may have found a better model than the fit.",
         )
     if ranges is not None:
         known = ranges.dropna(subset=["low", "high"])
         table = with_checked(table, known, ("observed", "se")) if len(known) else table
-        doubts = _about_effects(known)
     if {"low", "high"} <= set(table.columns) and table["low"].notna().any():
-        mixed = "The evidence of pairs without a range is from the command sequela rivals."
+        mixed = "The evidence of pairs without a range is from the command `sequela rivals`."
         if notes:
-            return Verdicts(table, "range", notes=(mixed, *doubts))
-        return Verdicts(table, "range", notes=doubts, command=_check_command(folder, source))
+            return Verdicts(table, "range", notes=(mixed,))
+        return Verdicts(table, "range", command=_check_command(folder, source))
     if notes:
         return Verdicts(table, "evidence", notes=notes)
     return Verdicts(table, "none", command=_check_command(folder, source))
-
-
-def _about_effects(ranges: pd.DataFrame) -> tuple[str, ...]:
-    """Return a note that names the orders with the verdict `Verdict.DEPENDS`, if there are any."""
-    rows = ranges[ranges["verdict"] == Verdict.DEPENDS]
-    if rows.empty:
-        return ()
-    pairs = ", ".join(f"{a} before {b}" for a, b in zip(rows["first"], rows["second"], strict=True))
-    return (
-        "The ranges of these orders are clear, but the orders are opposite in a model in which "
-        f"items influence the observation, and the data do not exclude such a model: {pairs}. So "
-        "the table says that the data cannot tell them.",
-    )
 
 
 def _check_command(folder: str, source: str) -> str:
