@@ -54,7 +54,7 @@ _LARGEST_ANGLE = 5.0
 _LEAST_SHARE = 0.25
 # The gap is chosen such that exchanges between neighbouring replicas have about this acceptance.
 _SWAP_TARGET = 0.3
-_FIRST_GAP = 0.1
+_FIRST_GAP = 0.25
 _OUT_OF_RANGE = (
     "in a chain over theta, a rate became too large or too small to compute with; use a prior with "
     "a smaller scale"
@@ -293,7 +293,7 @@ class Walkers:
                     row[k], row[k + 1] = row[k + 1], row[k]
         if accepted and not self.is_warm:
             # A Robbins-Monro step: frequent exchanges make the gap wider, rare ones narrower.
-            rate = 2.0 / (10.0 + self.done)
+            rate = 5.0 / (20.0 + self.done)
             gap = np.log(self.gap) + rate * (np.mean(accepted) - _SWAP_TARGET)
             self.gap = float(np.clip(np.exp(gap), *_GAP_RANGE))
 
