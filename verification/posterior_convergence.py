@@ -41,6 +41,8 @@ PRIORS = {
 LIMITS = (1.01, 400.0)
 # The default limit is 6,000 draws per chain. The cascade with a fixed scale needs more.
 MOST_DRAWS = 20_000
+# In the cascade, chains change between the orders only in strongly heated replicas.
+REPLICAS = {"cascade, 12 items": 8}
 
 
 def cascade():
@@ -99,9 +101,9 @@ def judged(orders):
     )
 
 
-def sample(data, prior, seed):
+def sample(data, prior, seed, replicas=1):
     """Sample until convergence, and return time, draws, R-hat and effective draws of the run."""
-    options = {"prior": prior, "random_state": seed, "n_threads": 2}
+    options = {"prior": prior, "random_state": seed, "n_threads": 2, "replicas": replicas}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotConvergedWarning)
         # Compile first, so that compilation is not measured.
@@ -112,7 +114,8 @@ def sample(data, prior, seed):
     hat, size = judged(found.draws.orders)
     worst = found.convergence.worst
     return record | {
-        "draws": int(found.draws.scale.shape[1]), "pairs": len(found.pairs), "r_hat": hat,
+        "replicas": replicas, "draws": int(found.draws.scale.shape[1]),
+        "pairs": len(found.pairs), "r_hat": hat,
         "effective": size, "converged": hat <= LIMITS[0] and size >= LIMITS[1],
         "worst": list(worst) if worst else None,
     }  # fmt: skip
@@ -145,7 +148,7 @@ def log_density(q, problem):
     return value - 0.5 * q[-1] ** 2, np.append(slope.ravel(), pull)
 
 
-def sample_nuts(data, prior, seed, draws=1000):
+def sample_nuts(data, prior, seed, replicas=1, draws=1000):  # noqa: ARG001 - as `sample`
     """Sample the same posterior by NUTS, and return the same measures as `sample`."""
     import nutpie
     from nutpie.compiled_pyfunc import from_pyfunc
@@ -223,7 +226,8 @@ def main():
                 path = options.output / f"{table}, {prior}, {name}, {options.seed}.json"
                 if path.exists():
                     continue
-                record = sampler(TABLES[table](), PRIORS[prior], options.seed)
+                replicas = REPLICAS.get(table, 1)
+                record = sampler(TABLES[table](), PRIORS[prior], options.seed, replicas)
                 record = {"table": table, "prior": prior, "sampler": name} | record
                 path.write_text(json.dumps(record | {"seed": options.seed}, indent=1))
     found = [json.loads(p.read_text()) for p in options.output.glob("*.json")]
