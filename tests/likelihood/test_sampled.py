@@ -383,7 +383,8 @@ def test_more_chains_are_less_error():
         ).value_se
         for chains in (16, 256)
     )  # fmt: skip
-    # With 16 times as many chains, the true ratio is 1/4, but the standard errors are estimates.
+    # With 16 times as many chains, the true standard error is 1/4 as large. But both standard
+    # errors are estimated.
     assert 0.12 < many / few < 0.5
 
 

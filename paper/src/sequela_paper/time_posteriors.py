@@ -311,10 +311,10 @@ def _judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
     )
     text = (
         "One time is drawn from the posterior of a sample with both items, and one from the "
-        "posterior of a sample with item 1 alone. The probability that the first of these times is "
-        f"the later one is {steps}. The standard error of the last number is {error[-1]:.3f}. With "
-        f"the true times, the probability is {known:.3f}. The overlap of the mean densities of the "
-        f"two groups of samples decreases from {overlap[0]:.3f} to {overlap[-1]:.3f}."
+        "posterior of a sample with item 1 alone. The probability that the sample with both items "
+        f"has the later time is {steps}. The standard error of the last number is {error[-1]:.3f}. "
+        f"With the true times, the probability is {known:.3f}. The overlap of the mean densities "
+        f"of the two groups of samples decreases from {overlap[0]:.3f} to {overlap[-1]:.3f}."
     )
     numbers = {
         "auc": dict(zip(map(str, table["m"].tolist()), auc.tolist(), strict=True)),

@@ -54,7 +54,8 @@ _MAX_ROWS = 20
 @click.option(
     "--replicas", type=click.IntRange(min=1),
     help="Number of replicas per chain. All but one are heated, which helps the chain to move "
-    "between modes. Default: 1, without heated replicas.",
+    "between distant models, for example models in which a cascade of items is reversed (use 8). "
+    "The time is proportional to this number. Default: 1, without heated replicas.",
 )  # fmt: skip
 @most_frequent_option
 @drop_option

@@ -119,8 +119,10 @@ def posterior(
         sweeps give; if `draws` is given, half of `draws`). `thin`: sweeps per draw (2 to 10; more
         if there are few items). `jumps`: proposals per sweep of another order of a pair, and as
         many proposals to swap interactions (12 to 60; more if there are more items). `replicas`:
-        number of replicas per chain (1); the first samples the posterior, the others sample flatter
-        distributions. `largest_lattice`: largest set whose orders are summed (8 to 10 items, so
+        number of replicas per chain (1). The first samples the posterior, and the others sample
+        flatter distributions, in which chains change more easily between distant models. Use 8 if a
+        cascade of several items may be reversed. The time is proportional to the number of
+        replicas. `largest_lattice`: largest set whose orders are summed (8 to 10 items, so
         that an evaluation is fast).
         `random_state`, `n_threads`: as in `Settings`.
 

@@ -46,8 +46,8 @@ MAX_ORDERS = 1_000_000
 class SampleAnswer:
     """Posterior moments of samples, number of orders drawn per set, and the seed of these draws.
 
-    All chains draw the same number of orders, so the number may be slightly larger than requested.
-    If all sets are exact, the number is 0 and the seed is None.
+    All chains of a set draw the same number of orders, so their total, `draws`, may be slightly
+    larger than requested. If all sets are computed exactly, `draws` is 0 and `seed` is None.
     """
 
     posterior: SamplePosteriors

@@ -68,8 +68,8 @@ def begin(
     if objective.is_partial:
         state = replace(state, free=free)
         if solver.may_widen(state):
-            # An infinite tolerance is always reached, so the first complete gradient is computed
-            # immediately.
+            # Every residual is below an infinite tolerance, so the first complete gradient is
+            # computed immediately.
             state = replace(state, inner_tol=float("inf"))
     return state, Info(evaluations=1, floor=float(SIGMAS * error.max()))
 
