@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sequela.likelihood.passage import Passage
     from sequela.settings import Settings
 
-__all__ = ["FoundOrders", "orders_of_known_items"]
+__all__ = ["FoundOrders", "orders_of_known_items", "orders_on_lattice"]
 
 # Number of draws if the settings do not have one.
 _DRAWS = 1_600
@@ -87,6 +87,19 @@ def orders_of_known_items(
         return _shares(_from_chains(parameters, known, settings), max_orders, CHAINS)
     passage = partial_passage(parameters, known, settings.budget)
     passage.log_p()
+    return orders_on_lattice(passage, size, max_orders, settings)
+
+
+def orders_on_lattice(
+    passage: Passage, size: int, max_orders: int, settings: Settings
+) -> FoundOrders:
+    """Return the most probable orders of the first `size` items of a lattice, which are present.
+
+    The other items of the lattice are missing. Call `passage.log_p` before. If the lattice is not
+    too large, the orders are searched. Otherwise, they are drawn.
+    """
+    if size < 2:
+        return _exact([(1.0, tuple(range(size)))])
     if passage.k <= _LARGEST_SEARCHED:
         return _searched(passage, size, max_orders, settings)
     return _shares(_from_lattice(passage, size, settings), max_orders)
