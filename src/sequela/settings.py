@@ -245,7 +245,9 @@ def read_settings(
         if changes.get(name) is not None or in_object:
             raise InputError(f"{name} is not used by this function; leave it out")
     if base is None:
-        return Settings(**{"random_state": default_seed, **changes})
+        if changes.get("random_state") is None:
+            changes["random_state"] = default_seed
+        return Settings(**changes)
     return replace(base, **changes) if changes else base
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from sequela.budget import Budget
     from sequela.model import ModelLike
+    from sequela.questions.arguments import SampleLike
     from sequela.settings import Settings, SettingsKeywords
 
 __all__ = ["NextStep", "PosteriorNextStep", "items_within", "next_items"]
@@ -94,7 +95,7 @@ class PosteriorNextStep(NextStep):
 @overload
 def next_items(
     model: Posterior,
-    state: Iterable[Any] = (),
+    state: SampleLike = (),
     *,
     level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
@@ -104,7 +105,7 @@ def next_items(
 @overload
 def next_items(
     model: ModelLike,
-    state: Iterable[Any] = (),
+    state: SampleLike = (),
     *,
     level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
@@ -113,7 +114,7 @@ def next_items(
 
 def next_items(
     model: ModelLike | Posterior,
-    state: Iterable[Any] = (),
+    state: SampleLike = (),
     *,
     level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
@@ -255,7 +256,7 @@ def _mean_over_completions(model: Model, data: Dataset, settings: Settings) -> _
 
 
 def _next_over_draws(
-    posterior: Posterior, state: Iterable[Any], level: float, settings: Settings
+    posterior: Posterior, state: SampleLike, level: float, settings: Settings
 ) -> PosteriorNextStep:
     """Return the next step over draws of theta."""
     model = posterior.models(1)[0]

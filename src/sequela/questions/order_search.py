@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -38,12 +38,13 @@ from sequela.support.jit import call
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import Unpack
 
     from numpy.typing import NDArray
 
     from sequela.model import Model, ModelLike
+    from sequela.questions.arguments import SampleLike
     from sequela.settings import Settings, SettingsKeywords
 
 __all__ = ["best_orders", "likely_orders"]
@@ -51,7 +52,7 @@ __all__ = ["best_orders", "likely_orders"]
 
 def likely_orders(
     model: ModelLike,
-    sample: Iterable[Any],
+    sample: SampleLike,
     max_orders: int = 5,
     **settings: Unpack[SettingsKeywords],
 ) -> pd.DataFrame:
