@@ -190,7 +190,11 @@ _NAMES = tuple(f.name for f in fields(Settings) if f.init)
 
 
 def read_settings(
-    given: Mapping[str, Any], *, unused: tuple[str, ...] = (), posterior: bool = False
+    given: Mapping[str, Any],
+    *,
+    unused: tuple[str, ...] = (),
+    posterior: bool = False,
+    default_seed: int | None = None,
 ) -> Settings:
     """Return the settings that a function was called with.
 
@@ -204,11 +208,16 @@ def read_settings(
         Names of settings that the function does not use. If one of these is given, it is an error.
     posterior : bool
         Whether this function takes a posterior, and therefore `max_models`.
+    default_seed : int or None
+        The seed if none is given; None means a new random seed. A fixed seed is for functions whose
+        result has no place for a seed, so that equal calls have equal results.
 
     Examples
     --------
     >>> read_settings({"random_state": 3}).seed
     3
+    >>> read_settings({}, default_seed=0).seed
+    0
     >>> read_settings({"settings": Settings(random_state=1), "draws": 50}).draws
     50
     """
@@ -236,6 +245,8 @@ def read_settings(
         if changes.get(name) is not None or in_object:
             raise InputError(f"{name} is not used by this function; leave it out")
     if base is None:
+        if changes.get("random_state") is None:
+            changes["random_state"] = default_seed
         return Settings(**changes)
     return replace(base, **changes) if changes else base
 

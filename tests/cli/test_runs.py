@@ -225,6 +225,108 @@ def test_order_in_a_sample(folder):
     assert " > " in run("order", folder, "--given", given, "--likely", 1).stdout
 
 
+@pytest.fixture(scope="module")
+def partly_known(tmp_path_factory):
+    """Return the folder of a fit of samples with missing cells and known orders."""
+    place = tmp_path_factory.mktemp("partly")
+    theta = [[0.5, 1.0, 0.5], [0.0, -0.5, 0.5], [0.0, 0.0, -0.5]]
+    drawn = sequela.simulate(theta, 60, items=["a", "b", "c"], random_state=1).to_dataset()
+    frame = drawn.without_times().to_frame().astype(int).astype(object)
+    frame.index = [f"s{k}" for k in range(60)]
+    frame.loc["s0"] = [1, "NA", 1]
+    frame.loc["s1"] = [1, 1, 1]
+    frame.to_csv(place / "table.csv", index_label="sample")
+    (place / "orders.csv").write_text("sample,before,after,probability\ns0,c,a,0.9\ns1,a,b,1\n")
+    run(
+        "fit", place / "table.csv", "-o", place / "fit", "--orders", place / "orders.csv",
+        "--seed", 1, "--starts", 1, "--no-check", "--figures", "none",
+    )  # fmt: skip
+    return place / "fit"
+
+
+def test_order_in_a_sample_with_missing_items(partly_known):
+    model = sequela.Model.load(partly_known / "model.npz")
+    asked = ("order", partly_known, "--given", "a,c", "--missing", "b")
+    report = json.loads(run(*asked, "--likely", 5, "--json").stdout)
+    data = sequela.Dataset([[1, None, 1]], items=model.items)
+    expected = sequela.order_matrix(model, given=data).pairs().iloc[0]
+    row = report["pairs"][0]
+    assert (row["first"], row["second"]) == (expected["first"], expected["second"])
+    assert row["probability"] == expected["probability"]
+    assert (report["given"], report["missing"]) == (["a", "c"], ["b"])
+    assert sum(way["probability"] for way in report["likely_orders"]) == pytest.approx(1.0)
+    without = json.loads(run("order", partly_known, "--given", "a,c", "--json").stdout)
+    assert without["missing"] == []
+    assert without["pairs"][0]["probability"] != row["probability"]
+    assert "A sample with a, c. It may also have b." in run(*asked).stdout
+    unknown = run(*asked[:2], "a", "b", *asked[2:], code=2).stderr
+    assert "not known whether the sample has 'b'" in " ".join(unknown.split())
+
+
+def test_order_in_a_named_sample_uses_what_is_known_of_it(partly_known):
+    model = sequela.Model.load(partly_known / "model.npz")
+    data = sequela.Dataset([[1, None, 1]], items=model.items, orders=[[("c", "a", 0.9)]])
+    report = json.loads(run("order", partly_known, "--sample", "s0", "--json").stdout)
+    expected = sequela.order_matrix(model, given=data).probability.loc["a", "c"]
+    row = report["pairs"][0]
+    turned = row["first"] == "c"
+    assert row["probability"] == pytest.approx(1.0 - expected if turned else expected)
+    assert report["known_orders"] == [["c", "a", 0.9]]
+    shown = run("order", partly_known, "--sample", "s0").stdout
+    assert "It may also have b. c before a is known with probability 0.9." in shown
+    certain = run("order", partly_known, "--sample", "s1", "--likely", 9, "--json").stdout
+    for way in json.loads(certain)["likely_orders"]:
+        assert way["order"].index("a") < way["order"].index("b")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--missing", "b"], "--missing needs --given"),
+        (["--given", "a,c", "--sample", "s0"], "cannot be used together"),
+        (["--given", "a,c", "--missing", "c"], "'c' is in --given and in --missing"),
+        (["--given", "a,c", "--missing", "x"], "no item 'x'"),
+        (["--given", "a,c,c"], "--given contains 'c' more than once"),
+        (["--sample", "nobody"], "there is no sample 'nobody'"),
+        (["--likely", "2"], "--likely needs --given or --sample"),
+    ],
+)
+def test_wrong_samples_of_order(partly_known, options, message):
+    refused = run("order", partly_known, *options, code=2).stderr
+    assert message in " ".join(refused.split())
+
+
+def test_next_averages_over_missing_items(partly_known):
+    model = sequela.Model.load(partly_known / "model.npz")
+    report = json.loads(
+        run("next", partly_known, "--state", "a", "--missing", "b", "--json").stdout
+    )
+    expected = sequela.questions.next_items(
+        model, sequela.Dataset([[1, None, 0]], items=model.items)
+    )
+    assert report["observed_first"] == expected.observed_first
+    assert {row["item"] for row in report["items"]} == {"b", "c"}
+    assert report["missing"] == ["b"]
+    assert "may be present: b" in run("next", partly_known, "--state", "a", "--missing", "b").stdout
+    named = json.loads(run("next", partly_known, "--sample", "s0", "--json").stdout)
+    data = sequela.Dataset([[1, None, 1]], items=model.items, orders=[[("c", "a", 0.9)]])
+    assert named["observed_first"] == sequela.questions.next_items(model, data).observed_first
+    refused = run("next", partly_known, "--sample", "s0", "--within", 1, code=2).stderr
+    assert "--within is for samples without missing items" in " ".join(refused.split())
+    assert (
+        "cannot be used"
+        in run("next", partly_known, "--sample", "s0", "--missing", "b", code=2).stderr
+    )
+
+
+def test_the_tree_has_the_samples_with_missing_cells(partly_known, tmp_path):
+    made = tmp_path / "tree.svg"
+    run("plot", "tree", partly_known, partly_known.parent / "table.csv", "-o", made)
+    text = made.read_text()
+    assert "60 samples" in text
+    assert "left out" not in text
+
+
 def test_time_and_score(folder, table, tmp_path):
     output = tmp_path / "times.csv"
     without = tmp_path / "without.csv"

@@ -57,6 +57,16 @@ def test_every_branch_is_drawn_and_named(cohort):
     assert_nothing_is_cut_off(ax)
 
 
+def test_samples_with_missing_cells_are_in_the_tree():
+    drawn = simulate(example_theta(), 60, random_state=1).to_dataset().without_times()
+    missing = np.zeros(drawn.values.shape, dtype=bool)
+    missing[:20, 3] = True
+    ax = plot_order_tree(cohort_orders(example_theta(), drawn.with_missing(missing)))
+    assert ax.texts[-1].get_text() == "60 samples"
+    ax = plot_order_tree(cohort_orders(example_theta(), drawn, max_size=2))
+    assert "samples left out (too many items)" in ax.texts[-1].get_text()
+
+
 def test_a_tree_of_many_orders_leaves_out_small_branches(cohort):
     ax = plot_order_tree(cohort)
     assert len(ax.patches) <= 80

@@ -13,7 +13,7 @@ import pytest
 import reference
 from likelihood import partly_known as twin
 from questions.enumeration import observed
-from sequela import BudgetError, Dataset, Model
+from sequela import Dataset, Model
 from sequela.questions import known_order_search, known_orders, likely_orders
 from sequela.settings import Budget
 
@@ -174,7 +174,66 @@ def test_other_rates_of_the_observation_only_change_the_unit_of_time():
     np.testing.assert_allclose(one["probability"], three["probability"], rtol=1e-10)
 
 
-def test_known_orders_beyond_the_budget_are_refused():
+@pytest.mark.parametrize("row", [(1, None, 1, 0, None, 1), (1, 0, 1, 0, 0, 1)])
+def test_drawn_known_orders_have_the_same_bits_for_any_threads(row):
     theta = reference.random_theta(np.random.default_rng(7), 6, sparsity=0.2)
-    with pytest.raises(BudgetError, match="Increase the budget"):
-        likely_orders(theta, sample_of(STATEMENTS["some"]), budget=TINY)
+    one, two, other = (
+        likely_orders(
+            theta, sample_of(STATEMENTS["certain"], row), random_state=seed, n_threads=threads,
+            budget=TINY, draws=200,
+        )
+        for seed, threads in ((3, 1), (3, 2), (4, 1))
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(one, two, check_exact=True)
+    assert not one.equals(other)
+
+
+@pytest.mark.parametrize("kind", ["some", "certain"])
+@pytest.mark.parametrize("missing", [MISSING, []], ids=["missing", "complete"])
+def test_known_orders_beyond_the_budget_are_drawn(kind, missing):
+    theta = reference.random_theta(np.random.default_rng(7), 6, sparsity=0.2)
+    row = [None if j in missing else int(j in PRESENT) for j in range(6)]
+    truth = truth_of(theta, STATEMENTS[kind], missing=missing)
+    z = []
+    for seed in range(6):
+        found = likely_orders(
+            theta, sample_of(STATEMENTS[kind], row), 2, draws=400, random_state=seed, budget=TINY
+        )
+        assert found.attrs == {"method": "histories", "draws": 400, "seed": seed}
+        assert (found["se"] > 0.0).all()
+        # All orders of a complete sample share the error of the estimated probability of the set.
+        z += [
+            (p - truth[order]) / se
+            for order, p, se in zip(found["order"], found["probability"], found["se"], strict=True)
+        ]
+    assert np.abs(z).max() < 5.0
+    assert 0.3 < np.std(z) < 1.8
+
+
+def test_the_best_orders_of_a_large_complete_sample_obey_its_known_orders():
+    """The known orders leave few orders of the 24 items, so their probabilities can be listed."""
+    n = 24
+    theta = np.diag(np.full(n, -0.5))
+    theta[0, 1], theta[5, 0] = 3.0, 2.0
+    names = [(str(k), str(k + 1)) for k in range(2, n - 1)]
+    # A chain of 22 items has one order. The two other items are anywhere, 1 before 0.
+    data = Dataset([[1] * n], orders=[[*names, ("1", "0")]])
+    best = likely_orders(theta, data, 3, draws=400, random_state=1)
+    assert best.attrs["method"] == "histories"
+    assert best["probability"].is_monotonic_decreasing
+    exact = exact_probabilities(theta, n)
+    for order, p, se in zip(best["order"], best["probability"], best["se"], strict=True):
+        assert abs(p - exact[order]) < 6.0 * se
+        assert se < 0.2 * p
+
+
+def exact_probabilities(theta, n):
+    """Return P(order) of all orders in which 2, 3, ... n - 1 come in turn, and 1 before 0."""
+    log_p = {}
+    for one, zero in itertools.combinations(range(n), 2):
+        order = list(range(2, n))
+        order.insert(one, 1)
+        order.insert(zero, 0)
+        log_p[tuple(map(str, order))] = reference.log_p_sequence(theta, order)
+    total = np.logaddexp.reduce(list(log_p.values()))
+    return {order: float(np.exp(value - total)) for order, value in log_p.items()}

@@ -5,6 +5,7 @@ import pytest
 
 import reference
 from likelihood import partly_known as twin
+from questions.drawn_models import by_hand, random_posterior
 from sequela import Dataset, InputError, Model
 from sequela import questions as q
 from sequela.questions import imputation
@@ -115,7 +116,8 @@ def test_likely_orders_obey_what_is_known():
         assert probability == pytest.approx(every[tuple(map(int, order))], rel=1e-10)
     cohort = q.cohort_orders(Model(theta), data)
     assert cohort.orders[0] == table["order"][0]
-    assert q.cohort_orders(MODEL, SAMPLE).orders == (None,)
+    best = q.likely_orders(MODEL, SAMPLE, 1)
+    assert q.cohort_orders(MODEL, SAMPLE).orders == (best["order"][0],)
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -148,3 +150,27 @@ def test_other_questions_refuse_and_say_what_to_do():
     with pytest.raises(InputError, match="a data set of 2 samples; expected one"):
         q.time_posterior([[0.0, 0.0], [0.0, 0.0]], two)
     assert imputation.impute is q.impute
+
+
+def test_orders_in_a_sample_under_a_posterior_are_means_over_its_models():
+    posterior = random_posterior(N, chains=2, draws=4)
+    items = dict(zip(map(str, range(N)), posterior.items, strict=True))
+    data = Dataset(
+        SAMPLE.values, items=posterior.items,
+        orders=[[(items[str(a)], items[str(b)], p) for a, b, p in STATEMENTS]],
+    ).with_missing(SAMPLE.missing)  # fmt: skip
+    found = q.order_matrix(posterior, given=data)
+    a, b = items["2"], items["0"]
+    truths = []
+    for model in by_hand(posterior):
+        every = twin.posterior(model.theta, PRESENT, MISSING, STATEMENTS)
+        truths.append(sum(p for order, p in every if order.index(2) < order.index(0)))
+    assert found.probability.loc[a, b] == pytest.approx(np.mean(truths), rel=1e-9)
+    low, high = np.quantile(truths, [0.05, 0.95])
+    assert found.low.loc[a, b] == pytest.approx(low, rel=1e-9)
+    assert found.high.loc[a, b] == pytest.approx(high, rel=1e-9)
+    with pytest.raises(InputError, match="not known whether the sample has 'b'"):
+        q.order_probability(posterior, "a", "b", given=data)
+    both = Dataset([[1] * N] * 2, items=posterior.items)
+    with pytest.raises(InputError, match="given is a data set of 2 samples"):
+        q.order_matrix(posterior, given=both)

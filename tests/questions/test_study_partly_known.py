@@ -11,7 +11,9 @@ import pytest
 import sequela
 from likelihood import partly_known as twin
 from questions.drawn_models import posterior_of
+from questions.nested_studies import probability_of_truth, with_clocks
 from sequela import Dataset, questions
+from sequela.budget import Budget
 from sequela.kernels.clock_lattice import clock_lattice
 from sequela.learning.checkpoint import fingerprint
 from sequela.likelihood.distinct import DistinctSamples
@@ -29,14 +31,6 @@ ROWS = [[0, 0, 0]] * 4 + [[1, 1, NONE]] * 5 + [[1, NONE, 0]] * 3 + [[1, 1, 1]] *
 ORDERS = {5: [("a", "b", 0.8)], 6: [("b", "a")], 13: [("a", "b"), ("c", "b", 0.7)]}
 PARTLY = Dataset(ROWS, items=ITEMS, orders=[ORDERS.get(row) for row in range(len(ROWS))])
 RATE, CLOCKS = 0.4, 3
-
-
-def with_clocks(theta, clocks=CLOCKS, rate=RATE):
-    n = len(theta)
-    whole = np.zeros((n + clocks, n + clocks))
-    whole[:n, :n] = theta
-    whole[range(n, n + clocks), range(n, n + clocks)] = np.log(rate)
-    return whole
 
 
 def few_models(data=PARTLY, seed=2, chains=4, draws=2):
@@ -73,7 +67,7 @@ def test_clock_items_of_a_sample_with_known_orders(row):
     found = stated_probabilities(theta, known, CLOCKS, (RATE, 1.3))
     for at, j in itertools.product(range(2), range(CLOCKS + 1)):
         present = [*known.present.tolist(), *[3, 4, 5][:j]]
-        whole = with_clocks(theta[at])
+        whole = with_clocks(theta[at], CLOCKS, RATE)
         log_p = twin.log_p(whole, present, known.missing.tolist(), known.statements, stop_rate=1.3)
         assert found[at, j] == pytest.approx(comb(CLOCKS, j) * np.exp(log_p), rel=1e-10)
 
@@ -113,12 +107,14 @@ def test_complete_samples_keep_their_sets():
 
 
 @pytest.mark.parametrize(
-    ("row", "chains"), [(4, False), (4, True), (9, False), (9, True), (5, False), (13, False)]
+    ("row", "chains"),
+    [(4, False), (4, True), (9, False), (9, True), (5, False), (5, True), (13, False), (13, True)],
 )
 def test_drawn_clock_items_have_their_distribution_given_what_is_known(row, chains, monkeypatch):
     known = known_of(PARTLY, row)
     if chains:
         monkeypatch.setattr(study_clocks, "_LARGEST_LATTICE", 0)
+        monkeypatch.setattr(study_clocks, "Budget", lambda: Budget(work=1.0))
     theta = np.random.default_rng(5).normal(0.0, 1.2, (3, 3))
     draws = 8_000
     rng = np.random.default_rng(1)
@@ -148,7 +144,11 @@ def nested(posterior, size, studies, seed):
     """
     rng = np.random.default_rng(seed)
     chains, draws = posterior.draws.scale.shape
-    models = [(c, with_clocks(t)) for c, row in enumerate(posterior.draws.theta) for t in row]
+    models = [
+        (c, with_clocks(t, CLOCKS, RATE))
+        for c, row in enumerate(posterior.draws.theta)
+        for t in row
+    ]
     ahead = posterior.draws.orders.ravel() > 0.5
     labels = [str(k) for k in range(3 + CLOCKS)]
     old = Dataset(PARTLY, items=labels[:3], orders=[()] * len(PARTLY))
@@ -161,7 +161,7 @@ def nested(posterior, size, studies, seed):
     found = []
     for study in range(studies):
         k = study % (chains * draws)
-        chain, theta = models[k]
+        theta = models[k][1]
         pool = sequela.simulate(theta, 3_000, random_state=int(rng.integers(2**31)))
         values, sequences = pool.to_dataset().values, pool.sequences()
         rows = []
@@ -181,16 +181,7 @@ def nested(posterior, size, studies, seed):
         table = Dataset(
             np.vstack([rows, fresh]).astype(bool), items=labels, orders=orders + [()] * size
         ).with_missing(missing)
-        log_w = np.array(
-            [
-                -np.inf if c == chain else
-                len(table) * sequela.log_likelihood(t, table)
-                - len(now) * sequela.log_likelihood(t[:3, :3], now)
-                for c, t in models
-            ]
-        )  # fmt: skip
-        weights = np.exp(log_w - log_w.max())
-        found.append(weights[ahead == ahead[k]].sum() / weights.sum())
+        found.append(probability_of_truth(models, k, ahead, table, now))
     return np.array(found)
 
 

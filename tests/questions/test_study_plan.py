@@ -13,6 +13,7 @@ from scipy.special import betaln
 
 import sequela
 from questions.drawn_models import posterior_of
+from questions.nested_studies import probability_of_truth, with_clocks
 from reference import log_p_set
 from sequela import Dataset, Exponential, InputError, questions
 from sequela.kernels.clock_lattice import clock_lattice
@@ -22,15 +23,6 @@ from sequela.questions.study_checks import simulate_study
 from sequela.questions.study_problem import read_problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::sequela.posteriors.NotConvergedWarning")
-
-
-def with_clocks(theta, clocks, rate):
-    """Return theta with `clocks` additional items, which are independent and have this rate."""
-    n = len(theta)
-    whole = np.zeros((n + clocks, n + clocks))
-    whole[:n, :n] = theta
-    whole[range(n, n + clocks), range(n, n + clocks)] = np.log(rate)
-    return whole
 
 
 # --- The kernel -----------------------------------------------------------------------------------
@@ -105,7 +97,7 @@ def nested(posterior, size, clocks, rate, studies, seed):
     found = []
     for study in range(studies):
         k = study % (chains * draws)
-        chain, theta = models[k]
+        theta = models[k][1]
         new = sequela.simulate(theta, size + 400, random_state=int(rng.integers(2**31)))
         rows = np.asarray(new.to_dataset().values)
         # The clock items of an old sample are those of a random simulated sample with the same set.
@@ -114,16 +106,7 @@ def nested(posterior, size, clocks, rate, studies, seed):
         )
         again = [pool[rng.choice(np.nonzero((pool[:, :2] == s).all(axis=1))[0])] for s in old]
         table = Dataset(np.vstack([again, rows[:size]]).astype(bool), items=labels)
-        log_w = np.array(
-            [
-                -np.inf if c == chain else
-                len(table) * sequela.log_likelihood(t, table)
-                - len(SETS) * sequela.log_likelihood(t[:2, :2], np.asarray(SETS.values))
-                for c, t in models
-            ]
-        )  # fmt: skip
-        weights = np.exp(log_w - log_w.max())
-        found.append(weights[ahead == ahead[k]].sum() / weights.sum())
+        found.append(probability_of_truth(models, k, ahead, table, old))
     return np.array(found)
 
 

@@ -13,7 +13,7 @@ import pytest
 from plots.drawing import STRANGE
 from sequela import Dataset, InputError, Model, example_theta, simulate
 from sequela.plots import style
-from sequela.questions import Verdict, goodness_of_fit, order_matrix
+from sequela.questions import Verdict, cohort_orders, goodness_of_fit, order_matrix
 from sequela.report import (
     FitRunOptions,
     OutputOptions,
@@ -168,6 +168,25 @@ def test_samples_with_missing_cells_are_compared_with_the_model():
     assert (goodness["items"]["expected"][0], goodness["items"]["z"][0]) == (0.0, 0.0)
     expected = goodness_of_fit(theta, data, draws=40_000, random_state=0).items["expected"]
     np.testing.assert_allclose(goodness["items"]["expected"], expected, atol=1e-3)
+
+
+def test_samples_with_missing_cells_have_the_order_of_their_known_items():
+    theta = example_theta()
+    data = simulate(theta, 40, random_state=2).to_dataset().without_times()
+    missing = np.zeros(data.values.shape, dtype=bool)
+    missing[:15, :2] = True
+    data = data.with_missing(missing)
+    payload = make_report(theta, data).payload
+    samples, items = payload["samples"], payload["items"]["labels"]
+    assert samples["incomplete"] == 15
+    cohort = cohort_orders(theta, data)
+    for row, order in enumerate(samples["orders"]):
+        assert sorted(order) == samples["sets"][row]
+        assert tuple(items[j] for j in order) == cohort.orders[row]
+        assert len(samples["arrivals"][row]) == len(order)
+    assert (
+        make_report(theta, data.select_samples(range(15, 40))).payload["samples"]["incomplete"] == 0
+    )
 
 
 def test_items_may_stand_in_another_order_in_the_data():

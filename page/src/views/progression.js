@@ -24,7 +24,10 @@ export const progression = {
           { class: "lead" },
           "The figures use, for each sample, the order in which its items most probably arrived, according to the model. ",
           left
-            ? `They show ${known} of ${counted(orders.length, "sample")}. The other samples have missing cells, or too many items to compute their orders exactly.`
+            ? `They show ${known} of ${counted(orders.length, "sample")}. The other samples have too many items, or too many missing cells, to compute their orders.`
+            : "",
+          data.samples.incomplete
+            ? ` In ${counted(data.samples.incomplete, "sample")}, cells are missing. Their orders are those of the items that they are known to have.`
             : "",
         ),
         h(

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sequela.cli.inputs import load_model, model_argument, run_options, split_items
-from sequela.cli.output import json_option, make_console, print_json, print_notices, print_table
+from sequela.cli.inputs import load_model, model_argument, run_options
+from sequela.cli.one_sample import sample_options
+from sequela.cli.output import json_option, make_console, print_json, print_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sequela.cli.one_sample import ChosenSample, SampleChoice
     from sequela.model import Model
 
 __all__ = ["next_command"]
@@ -21,12 +23,7 @@ __all__ = ["next_command"]
     "next", epilog='\b\nExample:\n  sequela next glioblastoma --state "EGFR(A),PTEN" --within 0.5'
 )
 @model_argument
-@click.option("--state", default="", help="Items that are present, separated by commas.")
-@click.option(
-    "--sample",
-    metavar="NAME",
-    help="Instead of --state: use the items of this sample. MODEL must be the folder of a fit.",
-)
+@sample_options("--state", "Items that are present, separated by commas.")
 @click.option(
     "--within",
     type=float,
@@ -45,8 +42,7 @@ __all__ = ["next_command"]
 @json_option
 def next_command(
     model_path: Path,
-    state: str,
-    sample: str | None,
+    chosen: SampleChoice,
     within: float | None,
     max_items: int,
     settings: dict[str, Any],
@@ -54,38 +50,32 @@ def next_command(
 ) -> None:
     """Show which items are likely to come next, given the items that are present.
 
-    Time is in units of the mean observation time.
+    Time is in units of the mean observation time. Items of --missing may be present or absent. All
+    numbers are then averages over them, given what is known of all other items.
     """
     model = load_model(model_path)
-    present = _present(model, model_path, split_items(state) or [], sample)
-    report = make_report(model, present, within, settings)
-    if sample is not None:
-        report = {"sample": sample, **report}
+    _refuse_name_of_sample(model, model_path, chosen.present or [])
+    sample = chosen.read(model, model_path)
+    if within is not None and sample.missing:
+        raise click.UsageError(
+            "--within is for samples without missing items, but it is not known whether this "
+            f"sample has {', '.join(sample.missing[:5])}; leave out --within, or give only the "
+            "items that are present, with --state"
+        )
+    report = make_report(model, sample, within, settings)
+    if chosen.name is not None:
+        report = {"sample": chosen.name, **report}
     if as_json:
         print_json(report)
     else:
         show(report, max_items)
 
 
-def _present(model: Model, folder: Path, state: list[str], sample: str | None) -> list[str]:
-    """Return the items that are present: `state`, or the items of `sample` if one is given."""
-    from sequela.report.folder_answers import folder_sample
-    from sequela.samples import as_samples
-
-    if sample is None:
-        unknown = [label for label in state if label not in model.items]
-        if len(state) == 1 and unknown and _is_sample(folder, state[0]):
-            raise click.UsageError(
-                f"{state[0]!r} is a sample, not an item; use --sample {state[0]!r}"
-            )
-        return state
-    if state:
-        raise click.UsageError("--state and --sample cannot be used together")
-    data = as_samples(model, folder_sample(folder, sample))
-    if data.missing is not None:
-        names = ", ".join(model.items[j] for j in data.missing[0].nonzero()[0][:5])
-        print_notices([f"missing cells of sample {sample!r} count as absent ({names})"])
-    return [model.items[j] for j in data.values[0].nonzero()[0]]
+def _refuse_name_of_sample(model: Model, folder: Path, state: list[str]) -> None:
+    """Raise an error if `state` is the name of a sample and not an item."""
+    unknown = [label for label in state if label not in model.items]
+    if len(state) == 1 and unknown and _is_sample(folder, state[0]):
+        raise click.UsageError(f"{state[0]!r} is a sample, not an item; use --sample {state[0]!r}")
 
 
 def _is_sample(folder: Path, name: str) -> bool:
@@ -93,14 +83,14 @@ def _is_sample(folder: Path, name: str) -> bool:
     from sequela.support.errors import InputError
 
     try:
-        folder_sample(folder, name)
+        folder_sample(folder, name, "--state")
     except InputError:
         return False
     return True
 
 
 def make_report(
-    model: Model, state: list[str], within: float | None, settings: dict[str, Any]
+    model: Model, sample: ChosenSample, within: float | None, settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the probability that each item is next.
 
@@ -109,15 +99,16 @@ def make_report(
     from sequela.questions.next_item import items_within, next_items
     from sequela.report.tables import records
 
-    step = next_items(model, state)
+    step = next_items(model, sample.data, **settings)
     table = step.items
     report: dict[str, Any] = {
-        "state": state,
+        "state": sample.present,
+        "missing": sample.missing,
         "observed_first": step.observed_first,
         "waiting_time": step.waiting_time,
     }
     if within is not None:
-        later = items_within(model, within, state, **settings)
+        later = items_within(model, within, sample.present, **settings)
         table = table.join(later.rename(columns={"probability": "within", "se": "within_se"}))
         report |= {"time": within, "draws": later.attrs["draws"], "seed": later.attrs["seed"]}
     report["items"] = records(table)
@@ -130,6 +121,10 @@ def show(report: dict[str, Any], max_items: int) -> None:
     columns = {"Item": False, "Next item": True, "Next, before the observation": True}
     if report["state"]:
         console.print(f"Items that are present: {', '.join(report['state'])}\n", soft_wrap=True)
+    if report["missing"]:
+        console.print(
+            f"Items that may be present: {', '.join(report['missing'])}\n", soft_wrap=True
+        )
     if "time" in report:
         columns[f"Within {report['time']:g}"] = True
     rows = []

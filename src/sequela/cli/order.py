@@ -6,19 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sequela.cli.inputs import (
-    load_model,
-    model_argument,
-    precision_options,
-    run_options,
-    split_items,
-)
+from sequela.cli.inputs import load_model, model_argument, precision_options, run_options
+from sequela.cli.one_sample import sample_options
 from sequela.cli.output import json_option, make_console, print_json, print_table
 from sequela.questions.verdict import Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from sequela.cli.one_sample import ChosenSample, SampleChoice
     from sequela.model import Model
 
 __all__ = ["order"]
@@ -28,19 +24,20 @@ _NOT_CHECKED = {"low": None, "high": None, "verdict": Verdict.NOT_CHECKED.value}
 
 @click.command(
     epilog='\b\nExample:\n  sequela order glioblastoma "EGFR(A)" EGFR\n'
-    '  sequela order glioblastoma --given "EGFR(A),EGFR,PTEN"'
+    '  sequela order glioblastoma --given "EGFR(A),EGFR,PTEN"\n'
+    '  sequela order glioblastoma --given "EGFR(A),EGFR" --missing "PTEN,TP53"'
 )
 @model_argument
 @click.argument("items", nargs=-1)
-@click.option(
+@sample_options(
     "--given",
-    help="All items of one sample, separated by commas. The answer is then for this sample.",
+    "All items of one sample, separated by commas. The answer is then for this sample.",
 )
 @click.option(
     "--likely",
     metavar="N",
     type=click.IntRange(min=1),
-    help="With --given: also list the N most likely orders.",
+    help="With --given or --sample: also list the N most likely orders.",
 )
 @precision_options
 @run_options
@@ -48,7 +45,7 @@ _NOT_CHECKED = {"low": None, "high": None, "verdict": Verdict.NOT_CHECKED.value}
 def order(
     model_path: Path,
     items: tuple[str, ...],
-    given: str | None,
+    chosen: SampleChoice,
     likely: int | None,
     settings: dict[str, Any],
     as_json: bool,
@@ -58,18 +55,23 @@ def order(
     MODEL is the folder of a fit, a model file, or a table of theta. Without ITEMS, all pairs of the
     model, or of the sample, are listed. Write -- before items that begin with a hyphen. Each
     probability is the probability that the first item arrived before the second, in a sample that
-    has both. With --given, it is the probability in a sample that has exactly the given items.
+    has both. With --given, it is the probability in a sample that has exactly the given items. Such
+    a sample may also have items of --missing: the probability is then an average over them, given
+    what is known of all other items.
     """
-    if likely is not None and given is None:
-        raise click.UsageError("--likely needs --given, which names the items of a sample")
+    if chosen.missing is not None and chosen.present is None:
+        raise click.UsageError("--missing needs --given, which names the items of a sample")
+    of_sample = chosen.present is not None or chosen.name is not None
+    if likely is not None and not of_sample:
+        raise click.UsageError("--likely needs --given or --sample")
     if len(items) == 1:
         raise click.UsageError(
             f"an order needs at least two items; found only {items[0]!r}. Without items, all pairs "
             "are listed"
         )
-    report = make_report(
-        load_model(model_path), list(items), split_items(given), likely, **settings
-    )
+    model = load_model(model_path)
+    sample = chosen.read(model, model_path) if of_sample else None
+    report = make_report(model, list(items), sample, likely, **settings)
     report["checked"] = add_ranges(report["pairs"], model_path)
     if as_json:
         print_json(report)
@@ -78,16 +80,19 @@ def order(
 
 
 def make_report(
-    model: Model, items: list[str], given: list[str] | None, likely: int | None, **options: Any
+    model: Model, items: list[str], sample: ChosenSample | None, likely: int | None, **options: Any
 ) -> dict[str, Any]:
     """Return the order of all pairs and, with `likely`, the most likely orders of a sample."""
     from sequela.questions import likely_orders, order_matrix
     from sequela.report.tables import records
 
+    given = None if sample is None else sample.data
     found = order_matrix(model, items or None, given=given, **options)
     report: dict[str, Any] = {
         "pairs": records(found.pairs(as_given=bool(items))),
-        "given": given,
+        "given": None if sample is None else sample.present,
+        "missing": [] if sample is None else sample.missing,
+        "known_orders": [] if sample is None else sample.known_orders,
         "draws": found.draws,
         "seed": found.seed,
     }
@@ -134,6 +139,8 @@ def show(report: dict[str, Any], model_path: Path) -> None:
             cells.append(f"{row['low']:.2f} to {row['high']:.2f}" if known else "")
             cells.append(row["verdict"])
         rows.append([*cells, f"{row['observed']:.3f}", row["method"]])
+    if report["missing"] or report["known_orders"]:
+        console.print(_what_is_known(report), soft_wrap=True)
     print_table(console, columns | {"Both seen": True, "How": False}, rows)
     if "likely_orders" in report:
         console.print()
@@ -148,6 +155,16 @@ def show(report: dict[str, Any], model_path: Path) -> None:
     if report["seed"] is not None:
         console.print(f"\n{report['draws']:,} draws, seed {report['seed']}", soft_wrap=True)
     console.print(f"\n{_advice(report, model_path)}", soft_wrap=True)
+
+
+def _what_is_known(report: dict[str, Any]) -> str:
+    said = f"A sample with {', '.join(report['given'])}."
+    if report["missing"]:
+        said += f" It may also have {', '.join(report['missing'])}."
+    for before, after, probability in report["known_orders"]:
+        said += f" {before} before {after} is known"
+        said += "." if probability == 1.0 else f" with probability {probability:g}."
+    return f"{said}\n"
 
 
 def _advice(report: dict[str, Any], model_path: Path) -> str:

@@ -113,7 +113,7 @@ def plot_order_tree(
         note += f"; branches with at least {least} samples"
     missing = len(cohort.orders) - tree.count
     if missing:
-        note += f"; {missing} samples left out (too many items, or missing cells)"
+        note += f"; {missing} samples left out (too many items)"
     ax.text(0.5, 0.0, note, transform=ax.transAxes, ha="center", va="top", fontsize=SMALL)
     return ax
 

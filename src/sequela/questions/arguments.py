@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
     from sequela.model import Model
 
-__all__ = ["find_item", "find_items", "one_sample"]
+__all__ = ["SampleLike", "find_item", "find_items", "one_sample"]
+
+# One sample: its labels, a row of true and false, or a data set of one sample.
+SampleLike: TypeAlias = "Iterable[Any] | Dataset"
 
 _SHOWN = 5
 
@@ -89,7 +92,7 @@ def find_items(model: Model, labels: Iterable[Any] | str, what: str = "items") -
 
 
 def one_sample(
-    model: Model, sample: Iterable[Any], what: str = "sample"
+    model: Model, sample: SampleLike, what: str = "sample"
 ) -> tuple[NDArray[np.int64], Dataset]:
     """Return the positions of the items of a sample, and the sample as a data set.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -47,13 +47,14 @@ from sequela.support.linear_algebra import blas_on_one_thread
 from sequela.support.threads import run_pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Unpack
 
     from numpy.typing import NDArray
 
     from sequela.data.dataset import DataLike
     from sequela.model import ModelLike
+    from sequela.questions.arguments import SampleLike
     from sequela.settings import Settings, SettingsKeywords
 
 __all__ = ["TimePosterior", "pseudo_times", "time_posterior"]
@@ -185,7 +186,7 @@ class TimePosterior:
 
 
 def time_posterior(
-    model: ModelLike, sample: Iterable[Any], **settings: Unpack[SettingsKeywords]
+    model: ModelLike, sample: SampleLike, **settings: Unpack[SettingsKeywords]
 ) -> TimePosterior:
     """Return the posterior of the observation time of one sample, given its set.
 

@@ -1,7 +1,8 @@
 """The most likely order of each sample of a cohort, and all these orders as a tree.
 
 The tree is that of Schill et al. (2020): samples share a branch as long as their orders agree.
-Samples with too many items for the lattice, or with missing cells, have no order.
+If cells of a sample are missing, its order is that of the items that it is known to have. Samples
+with too many items for the lattice have no order.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import numpy as np
 
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.parameters import Parameters
-from sequela.likelihood.partial import passage_in_range
-from sequela.likelihood.passage import Passage, in_range
+from sequela.likelihood.partial import passage_of
 from sequela.model import as_model
+from sequela.questions.known_orders import orders_on_lattice
 from sequela.questions.order_search import best_orders
 from sequela.samples import as_samples
 from sequela.settings import read_settings
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CohortOrders", "OrderBranch", "cohort_orders"]
 
-# Largest number of states of all lattices together; computing this many takes some seconds. If the
-# lattices of all sets would have more states, the largest sets get no order.
+# Largest number of states of all lattices together; computing this many takes some seconds (up to
+# 20 seconds of one core if cells are missing). If the lattices of all sets would have more states,
+# the largest sets get no order.
 _MAX_STATES = 1 << 22
 _MAX_SIZE = 20
 
@@ -78,17 +80,20 @@ class CohortOrders:
     Attributes
     ----------
     orders : tuple
-        For each sample, its most likely order, as a tuple of labels. None if there is no order: the
-        set is too large, or the sample has missing cells.
+        For each sample, its most likely order, as a tuple of labels. If cells are missing, it is
+        the order of the items that the sample is known to have. None if there is no order, because
+        the set is too large.
     probability : array (samples,)
-        For each sample, the probability of this order given the set; NaN if there is no order.
+        For each sample, the probability of this order given what is known of the sample: its set,
+        or its known cells, and its known orders. NaN if there is no order.
     arrivals : tuple
-        For each sample, a mapping from the labels of its items to mean arrival times; None if there
-        is no order.
+        For each sample, a mapping from the labels of its items to mean arrival times. If cells are
+        missing, these are the items that the sample is known to have. None if there is no order.
     samples, items : tuple of str
         The ids of the samples, and the labels of the items.
     largest : int
-        The largest size of a set for which orders were computed.
+        The largest size of a set for which orders were computed. Missing items that matter count,
+        too.
     """
 
     orders: tuple[tuple[str, ...] | None, ...]
@@ -187,7 +192,7 @@ def cohort_orders(
     max_size: int = 12,
     **settings: Unpack[SettingsKeywords],
 ) -> CohortOrders:
-    """Return the most likely order of the items of each sample, exactly.
+    """Return the most likely order of the items that each sample is known to have.
 
     Parameters
     ----------
@@ -196,10 +201,21 @@ def cohort_orders(
     data : Dataset, DataFrame, array or list of sets
         The samples.
     max_size : int
-        Samples with more items get no order. The limit that is used is at most 20, and it is lower
-        if there are very many large samples. `CohortOrders.largest` is this limit.
+        Samples with more items get no order. Missing items count if they act on an item whose cell
+        is known, directly or through other missing items. The limit that is used is at most 20, and
+        it is lower if there are very many large samples. `CohortOrders.largest` is this limit.
     **settings
-        `n_threads`; see `Settings`.
+        `n_threads` and `random_state` (default 0); see `Settings`.
+
+    Notes
+    -----
+    If cells are missing, the probability of an order is a sum: the missing items may be present or
+    absent, and they may have arrived at any place. An order that contradicts a certain known order
+    does not occur. The result is the first order of `likely_orders`. It is exact, unless a sample
+    with missing cells has a lattice of more than 18 items, or the search would take too long. Then
+    histories are drawn, and a more likely order may not have been drawn.
+
+    In a tree or a path, a missing item looks like an absent item.
 
     Examples
     --------
@@ -207,38 +223,53 @@ def cohort_orders(
     >>> cohort = cohort_orders(example_theta(), [{"second", "first"}, {"step 2", "step 1"}])
     >>> cohort.orders
     (('first', 'second'), ('step 1', 'step 2'))
+
+    It is not known whether the second sample has "step 1":
+
+    >>> from sequela import Dataset
+    >>> items = ["step 1", "step 2", "step 3"]
+    >>> data = Dataset([[1, 1, 1], [None, 1, 1]], items=items)
+    >>> cohort_orders(example_theta().loc[items, items], data).orders
+    (('step 1', 'step 2', 'step 3'), ('step 2', 'step 3'))
     """
-    how = read_settings(settings, unused=("budget", "sampling", "draws", "target_se"))
+    how = read_settings(
+        settings, unused=("budget", "sampling", "draws", "target_se"), default_seed=0
+    )
     model = as_model(model)
     read = as_samples(model, data).without_times()
     max_size = min(positive_integer("max_size", max_size), _MAX_SIZE)
     parameters = Parameters.of(model)
     distinct = DistinctSamples.of(read, partial=True)
-    largest = _affordable(distinct.sizes, max_size)
+    lattice_sizes = distinct.sizes.copy()
+    for s in np.flatnonzero(distinct.partial):
+        matter = distinct.as_partial(int(s)).that_matter(parameters.children)
+        lattice_sizes[s] += len(matter)
+    largest = _affordable(lattice_sizes, max_size)
     labels = model.items
 
     def work(s: int) -> tuple[tuple[str, ...], float, dict[str, float]] | None:
         items = distinct.items(s)
-        known = distinct.known(s)
-        # With missing cells the set is not known, so there is no single most likely order.
-        unknown = known is not None and known.missing.size > 0
-        if unknown or items.size > largest or not in_range(parameters.columns(items)):
+        known = distinct.as_partial(s)
+        if lattice_sizes[s] > largest:
             return None
-        passage = (
-            Passage.of(parameters, items)
-            if known is None
-            else passage_in_range(parameters, known, ())
-        )
+        passage = passage_of(parameters, known, known.that_matter(parameters.children))
+        if passage is None:
+            return None
         log_p = passage.log_p()
-        weight, order = next(best_orders(passage))
-        arrivals = passage.moments().arrival_mean
+        if known.missing.size:
+            best = orders_on_lattice(passage, items.size, 1, how)
+            order, probability = best.orders[0], float(best.probability[0])
+        else:
+            weight, order = next(best_orders(passage))
+            probability = float(np.exp(weight + np.log(parameters.stop_rate) - log_p))
+        arrivals = passage.moments().arrival_mean[: items.size]
         return (
             tuple(labels[items[b]] for b in order),
-            float(np.exp(weight + np.log(parameters.stop_rate) - log_p)),
+            probability,
             {labels[item]: float(time) for item, time in zip(items, arrivals, strict=True)},
         )
 
-    pieces = distinct.largest_first()
+    pieces = np.argsort(-lattice_sizes, kind="stable").tolist()
     done = run_pieces(work, pieces, how.threads, "orders of samples")
     found = [done[place] for place in np.argsort(pieces, kind="stable")]
     each = [found[int(s)] for s in distinct.inverse]

@@ -14,7 +14,7 @@ from sequela.likelihood.partial import passage_in_range
 from sequela.likelihood.ways import Way
 from sequela.model import as_model
 from sequela.samples import as_samples
-from sequela.settings import Settings, read_settings
+from sequela.settings import read_settings
 from sequela.support.errors import BudgetError, InputError
 from sequela.support.random import Purpose
 from sequela.support.threads import run_pieces
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sequela.data.dataset import DataLike, Dataset
     from sequela.likelihood.partial import PartialSet
     from sequela.model import Model, ModelLike
-    from sequela.settings import SettingsKeywords
+    from sequela.settings import Settings, SettingsKeywords
 
 __all__ = ["completions", "impute"]
 
@@ -153,7 +153,9 @@ def _refuse_orders(known: PartialSet) -> None:
         )
 
 
-def completions(model: Model, data: Dataset) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def completions(
+    model: Model, data: Dataset, settings: Settings
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """Return possible completions of a sample, as rows of true and false, and their probabilities.
 
     If the lattice of the present and the missing items is beyond the budget, completions are drawn.
@@ -161,7 +163,6 @@ def completions(model: Model, data: Dataset) -> tuple[NDArray[np.bool_], NDArray
     parameters = Parameters.of(model)
     known = DistinctSamples.of(data.without_times(), partial=True).known(0)
     assert known is not None  # noqa: S101 - it has missing cells
-    settings = Settings(random_state=0)
     size = known.present.size + known.missing.size
     if settings.budget.exact_fits(size, parameters.n):
         passage = passage_in_range(parameters, known, known.missing.tolist())

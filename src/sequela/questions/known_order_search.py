@@ -57,7 +57,14 @@ class KnownOrders:
         self._ends = passage.end_shares().reshape(shape)[:, -1]
         sets = np.arange(shape[0])
         sizes = np.array([int(m).bit_count() for m in sets])
-        self._by_size = [sets[sizes == size] for size in range(self.n_missing + 1)]
+        # For each size and each missing item j: the sets of this size with j, and without j.
+        self._without = [
+            (j, left, left ^ (1 << j))
+            for size in range(1, self.n_missing + 1)
+            for j in range(self.n_missing)
+            for left in [sets[(sizes == size) & (sets >> j & 1 == 1)]]
+        ]
+        self._largest_first = sorted(self._without, key=lambda step: -int(sizes[step[1][0]]))
 
     def start(self) -> NDArray[np.float64]:
         """Return the probability of each set of missing items while all known items are present."""
@@ -89,11 +96,10 @@ class KnownOrders:
         becomes `state`. After this moment (seen backwards), missing items leave one by one.
         """
         visits = entered.copy()
-        for sets in self._by_size[:0:-1]:
-            for j in range(self.n_missing):
-                left = sets[sets >> j & 1 == 1]
-                # The sets on the left side are all different, so `+=` adds every contribution.
-                visits[left ^ (1 << j)] += visits[left] * self._missing_last[j, left, state]
+        steps = self._missing_last[:, :, state]
+        for j, left, after in self._largest_first:
+            # Each set receives at most one contribution in this line.
+            visits[after] += visits[left] * steps[j, left]
         return visits
 
     def bounds(self) -> NDArray[np.float64]:
@@ -124,11 +130,9 @@ class KnownOrders:
         value: NDArray[np.float64] = (
             self._known_last[item][:, states] * best[:, states ^ (1 << item)]
         )
-        for sets in self._by_size[1:]:
-            for j in range(self.n_missing):
-                left = sets[sets >> j & 1 == 1]
-                steps = self._missing_last[j][np.ix_(left, states)]
-                value[left] += steps * value[left ^ (1 << j)]
+        steps = self._missing_last[:, :, states]
+        for j, left, after in self._without:
+            value[left] += steps[j, left] * value[after]
         return value
 
     def best_orders(self, most_steps: int) -> Iterator[tuple[float, tuple[int, ...]] | None]:

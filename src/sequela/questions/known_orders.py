@@ -29,10 +29,16 @@ if TYPE_CHECKING:
     from sequela.likelihood.passage import Passage
     from sequela.settings import Settings
 
-__all__ = ["FoundOrders", "orders_of_known_items"]
+__all__ = [
+    "DEFAULT_HISTORIES",
+    "FoundOrders",
+    "orders_of_known_items",
+    "orders_on_lattice",
+    "shares_of_draws",
+]
 
 # Number of draws if the settings do not have one.
-_DRAWS = 1_600
+DEFAULT_HISTORIES = 1_600
 # Largest lattice, in items, for a search. Its tables need about 40 MB.
 _LARGEST_SEARCHED = 18
 # Largest number of steps of a search, and of numbers that it stores. It then takes some seconds.
@@ -73,7 +79,7 @@ def orders_of_known_items(
     parameters : Parameters
         Theta and the observation.
     known : PartialSet
-        The sample.
+        The sample. If it has statements, it must be within the budget.
     max_orders : int
         Largest number of orders.
     settings : Settings
@@ -84,12 +90,25 @@ def orders_of_known_items(
         return _exact([(1.0, tuple(range(size)))])
     on_lattice = size + len(known.that_matter(parameters.children))
     if not known.statements and not settings.budget.exact_fits(on_lattice, parameters.n):
-        return _shares(_from_chains(parameters, known, settings), max_orders, CHAINS)
+        return shares_of_draws(_from_chains(parameters, known, settings), max_orders, CHAINS)
     passage = partial_passage(parameters, known, settings.budget)
     passage.log_p()
+    return orders_on_lattice(passage, size, max_orders, settings)
+
+
+def orders_on_lattice(
+    passage: Passage, size: int, max_orders: int, settings: Settings
+) -> FoundOrders:
+    """Return the most probable orders of the first `size` items of a lattice, which are present.
+
+    The other items of the lattice are missing. Call `passage.log_p` before. If the lattice is not
+    too large, the orders are searched. Otherwise, they are drawn.
+    """
+    if size < 2:
+        return _exact([(1.0, tuple(range(size)))])
     if passage.k <= _LARGEST_SEARCHED:
         return _searched(passage, size, max_orders, settings)
-    return _shares(_from_lattice(passage, size, settings), max_orders)
+    return shares_of_draws(_from_lattice(passage, size, settings), max_orders)
 
 
 def _exact(found: list[tuple[float, tuple[int, ...]]]) -> FoundOrders:
@@ -120,7 +139,7 @@ def _from_lattice(passage: Passage, size: int, settings: Settings) -> list[tuple
     """Return independent draws of the order of the first `size` items of the lattice."""
     rng = stream(settings.seed, Purpose.COMPLETIONS, 8)
     histories = LatticeHistories(passage)
-    draws = settings.draws or _DRAWS
+    draws = settings.draws or DEFAULT_HISTORIES
     return [tuple(c for c in histories.draw(rng) if c < size) for _ in range(draws)]
 
 
@@ -128,7 +147,7 @@ def _from_chains(
     parameters: Parameters, known: PartialSet, settings: Settings
 ) -> list[tuple[int, ...]]:
     """Return draws of the order of the known items from several Markov chains."""
-    kept = -(-(settings.draws or _DRAWS) // CHAINS)
+    kept = -(-(settings.draws or DEFAULT_HISTORIES) // CHAINS)
     rng = stream(settings.seed, Purpose.COMPLETIONS, 9)
     chains = Histories.at_first([known], parameters.n, rng)
     drawn = chains.moved(parameters, [known], kept, (settings.seed, (10,)), settings.threads)
@@ -141,7 +160,7 @@ def _from_chains(
     ]
 
 
-def _shares(drawn: list[tuple[int, ...]], max_orders: int, chains: int = 1) -> FoundOrders:
+def shares_of_draws(drawn: list[tuple[int, ...]], max_orders: int, chains: int = 1) -> FoundOrders:
     """Return the most frequent of the drawn orders, and their shares of the draws.
 
     The draws of each chain are adjacent. The standard error is computed as for independent draws.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 import pandas as pd
@@ -21,7 +22,7 @@ from sequela.questions.arguments import find_items, one_sample
 from sequela.questions.dependence import ancestors, given_state
 from sequela.questions.distributions import check_time
 from sequela.questions.imputation import completions
-from sequela.questions.over_draws import summarise_draws
+from sequela.questions.over_draws import ask_draws, chosen_draws, summarise_draws
 from sequela.questions.precision import fill_by_simulation
 from sequela.settings import read_settings
 from sequela.simulation import simulate
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
     from sequela.budget import Budget
     from sequela.model import ModelLike
-    from sequela.settings import SettingsKeywords
+    from sequela.questions.arguments import SampleLike
+    from sequela.settings import Settings, SettingsKeywords
 
 __all__ = ["NextStep", "PosteriorNextStep", "items_within", "next_items"]
 
@@ -43,6 +45,8 @@ __all__ = ["NextStep", "PosteriorNextStep", "items_within", "next_items"]
 # limit the matrix exponential needs many terms, and a simulation is faster.
 _MAX_STEPS = 1e4
 _MAX_LATTICE_ITEMS = 14
+# Number of completions of a sample whose rates are computed together.
+_TOGETHER = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -74,9 +78,9 @@ class NextStep:
 class PosteriorNextStep(NextStep):
     """The next event after a state, under the posterior of the model.
 
-    All numbers of `NextStep` are means over all draws. The table ``items`` has four additional
-    columns: "low" and "high" are the interval of "probability" over the models, and "effective" and
-    "r_hat" are its effective number of draws and its R-hat.
+    All numbers of `NextStep` are means over the draws that were used. The table ``items`` has four
+    additional columns: "low" and "high" are the interval of "probability" over the models, and
+    "effective" and "r_hat" are its effective number of draws and its R-hat.
 
     Attributes
     ----------
@@ -90,34 +94,58 @@ class PosteriorNextStep(NextStep):
 
 @overload
 def next_items(
-    model: Posterior, state: Iterable[Any] = (), *, level: float = 0.9
+    model: Posterior,
+    state: SampleLike = (),
+    *,
+    level: float = 0.9,
+    **settings: Unpack[SettingsKeywords],
 ) -> PosteriorNextStep: ...
 
 
 @overload
-def next_items(model: ModelLike, state: Iterable[Any] = (), *, level: float = 0.9) -> NextStep: ...
+def next_items(
+    model: ModelLike,
+    state: SampleLike = (),
+    *,
+    level: float = 0.9,
+    **settings: Unpack[SettingsKeywords],
+) -> NextStep: ...
 
 
 def next_items(
-    model: ModelLike | Posterior, state: Iterable[Any] = (), *, level: float = 0.9
+    model: ModelLike | Posterior,
+    state: SampleLike = (),
+    *,
+    level: float = 0.9,
+    **settings: Unpack[SettingsKeywords],
 ) -> NextStep:
     """Return the exact probability that each absent item arrives next after `state`.
 
     Parameters
     ----------
     model : Model, fitted SetChain, theta, or Posterior
-        The model. For a posterior the results are means over all its draws, with intervals.
+        The model. For a posterior the results are means over its draws, with intervals.
     state : set of labels, a true/false row, or a Dataset of one sample
         The items that are present. A data set may have missing cells. Then all numbers are means
-        over the possible values of these cells, given the known cells. For a posterior, give labels
-        or a row.
+        over the possible values of these cells, given the known cells and the known orders. The
+        table also has a row for each missing item.
     level : float
         Probability of the intervals, for a posterior.
+    **settings
+        `n_threads` and, for a posterior, `max_models`. If too many cells are missing for an exact
+        answer (see `budget`), completions are drawn from `random_state` (default 0). See
+        `Settings`.
 
     Returns
     -------
     NextStep
         For a posterior a `PosteriorNextStep`.
+
+    Notes
+    -----
+    All draws of a posterior are used. If cells are missing, each draw needs a lattice of the
+    present and the missing items. So at most 400 draws are then used, evenly spread over the
+    chains; `max_models` sets another number.
 
     Examples
     --------
@@ -128,13 +156,19 @@ def next_items(
     >>> round(step.observed_first, 3)
     0.227
     """
+    how = read_settings(
+        settings,
+        unused=("sampling", "draws", "target_se"),
+        posterior=isinstance(model, Posterior),
+        default_seed=0,
+    )
     if isinstance(model, Posterior):
-        return _next_over_draws(model, state, check_level(level))
+        return _next_over_draws(model, state, check_level(level), how)
     model = as_model(model)
     if isinstance(state, Dataset):
         state, data = one_sample(model, state, "state")
         if data.missing is not None:
-            return _next_with_missing(model, data)
+            return _next_with_missing(model, data, how)
         state = [model.items[j] for j in state]
     present = find_items(model, state, "state")
     stop_log = float(np.log(Parameters.of(model).stop_rate))
@@ -160,64 +194,128 @@ def next_items(
         )
 
 
-def _next_with_missing(model: Model, data: Dataset) -> NextStep:
+class _Numbers(NamedTuple):
+    """The numbers of `NextStep`, with one entry per draw of theta, or without such an axis."""
+
+    rate: NDArray[np.float64]
+    probability: NDArray[np.float64]
+    share: NDArray[np.float64]
+    observed_first: NDArray[np.float64]
+    waiting_time: NDArray[np.float64]
+    next_item_time: NDArray[np.float64]
+
+
+def _next_with_missing(model: Model, data: Dataset, settings: Settings) -> NextStep:
     """Return the next step of a sample, as a mean over the completions of its missing cells."""
-    states, shares = completions(model, data)
+    found = _mean_over_completions(model, data, settings)
+    table = pd.DataFrame(
+        {"rate": found.rate, "probability": found.probability, "share": found.share},
+        index=_absent_or_missing(model, data),
+    )
+    return NextStep(
+        items=table.sort_values("probability", ascending=False, kind="stable"),
+        observed_first=float(found.observed_first),
+        waiting_time=float(found.waiting_time),
+        next_item_time=float(found.next_item_time),
+    )
+
+
+def _absent_or_missing(model: Model, data: Dataset) -> pd.Index:
+    asked = np.flatnonzero(~data.values[0])
+    return pd.Index([model.items[j] for j in asked], name="item")
+
+
+def _mean_over_completions(model: Model, data: Dataset, settings: Settings) -> _Numbers:
+    """Return means over the completions; items are those that are absent or missing."""
+    states, shares = completions(model, data, settings)
     theta = model.theta
     effects = theta - np.diag(np.diagonal(theta))
-    logs = np.where(states, -np.inf, np.diagonal(theta) + states.astype(np.float64) @ effects)
     stop_log = float(np.log(Parameters.of(model).stop_rate))
-    items_log = logsumexp(logs, axis=1)
-    total_log = np.logaddexp(items_log, stop_log)
     asked = np.flatnonzero(~data.values[0])
-    with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-        share = np.where(np.isfinite(items_log)[:, None], np.exp(logs - items_log[:, None]), 0.0)
-        table = pd.DataFrame(
-            {
-                "rate": (shares @ np.exp(logs))[asked],
-                "probability": (shares @ np.exp(logs - total_log[:, None]))[asked],
-                "share": (shares @ share)[asked],
-            },
-            index=pd.Index([model.items[j] for j in asked], name="item"),
-        )
-        return NextStep(
-            items=table.sort_values("probability", ascending=False, kind="stable"),
-            observed_first=float(shares @ np.exp(stop_log - total_log)),
-            waiting_time=float(shares @ np.exp(-total_log)),
-            next_item_time=float(shares @ np.exp(-items_log)),
-        )
+    total = _Numbers(*(np.zeros(asked.size) for _ in range(3)), *(np.zeros(()) for _ in range(3)))
+    for first in range(0, len(states), _TOGETHER):
+        here = states[first : first + _TOGETHER]
+        weight = shares[first : first + _TOGETHER]
+        logs = np.where(here, -np.inf, np.diagonal(theta) + here.astype(np.float64) @ effects)
+        items_log = logsumexp(logs, axis=1)
+        total_log = np.logaddexp(items_log, stop_log)
+        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+            share = np.where(
+                np.isfinite(items_log)[:, None], np.exp(logs - items_log[:, None]), 0.0
+            )
+            part = _Numbers(
+                rate=(weight @ np.exp(logs))[asked],
+                probability=(weight @ np.exp(logs - total_log[:, None]))[asked],
+                share=(weight @ share)[asked],
+                observed_first=weight @ np.exp(stop_log - total_log),
+                waiting_time=weight @ np.exp(-total_log),
+                next_item_time=weight @ np.exp(-items_log),
+            )
+        total = _Numbers(*(a + b for a, b in zip(total, part, strict=True)))
+    return total
 
 
-def _next_over_draws(posterior: Posterior, state: Iterable[Any], level: float) -> PosteriorNextStep:
-    """Return the next step, as means over all draws, which are evaluated together."""
+def _next_over_draws(
+    posterior: Posterior, state: SampleLike, level: float, settings: Settings
+) -> PosteriorNextStep:
+    """Return the next step over draws of theta."""
     model = posterior.models(1)[0]
-    present = find_items(model, state, "state")
+    if isinstance(state, Dataset):
+        present, data = one_sample(model, state, "state")
+        if data.missing is not None:
+            asked = ask_draws(
+                posterior, lambda one, own: _mean_over_completions(one, data, own), settings,
+                "next items of models",
+            )  # fmt: skip
+            numbers = _Numbers(*(asked.values(attrgetter(name)) for name in _Numbers._fields))
+            return _summary(numbers, _absent_or_missing(model, data), level)
+    else:
+        present = find_items(model, state, "state")
     absent = np.setdiff1d(np.arange(model.n_items), present)
+    index = pd.Index([model.items[j] for j in absent], name="item")
+    return _summary(_of_all_draws(posterior, present, absent, settings), index, level)
+
+
+def _of_all_draws(
+    posterior: Posterior, present: NDArray[np.int64], absent: NDArray[np.int64], settings: Settings
+) -> _Numbers:
+    """Return the numbers of all draws, computed at once from sums of entries of theta."""
     theta = posterior.draws.theta
+    if settings.max_models is not None:
+        chosen = chosen_draws(posterior, settings.max_models)
+        theta = theta[:, [draw for chain, draw in chosen if chain == 0]]
     logs = theta[:, :, absent, absent] + theta[:, :, present][:, :, :, absent].sum(axis=2)
-    stop_log = float(np.log(Parameters.of(model).stop_rate))
+    stop_log = float(np.log(Parameters.of(posterior.models(1)[0]).stop_rate))
     items_log = np.logaddexp.reduce(logs, axis=2, initial=-np.inf)
     total_log = np.logaddexp(items_log, stop_log)
     with np.errstate(over="ignore", under="ignore"):
-        probability = summarise_draws(np.exp(logs - total_log[:, :, None]), level)
-        table = pd.DataFrame(
-            {
-                "rate": np.exp(logs).mean(axis=(0, 1)),
-                "probability": probability.mean,
-                "share": np.exp(logs - items_log[:, :, None]).mean(axis=(0, 1)),
-                "low": probability.low,
-                "high": probability.high,
-                "effective": probability.effective,
-                "r_hat": probability.r_hat,
-            },
-            index=pd.Index([model.items[j] for j in absent], name="item"),
+        return _Numbers(
+            rate=np.exp(logs),
+            probability=np.exp(logs - total_log[:, :, None]),
+            share=np.exp(logs - items_log[:, :, None]),
+            observed_first=np.exp(stop_log - total_log),
+            waiting_time=np.exp(-total_log),
+            next_item_time=np.exp(-items_log),
         )
-        others = {
-            "observed_first": np.exp(stop_log - total_log),
-            "waiting_time": np.exp(-total_log),
-            "next_item_time": np.exp(-items_log),
-        }
-    of_others = summarise_draws(np.stack(list(others.values()), axis=2), level)
+
+
+def _summary(numbers: _Numbers, items: pd.Index, level: float) -> PosteriorNextStep:
+    """Return the summary of numbers (chains, draws, ...)."""
+    probability = summarise_draws(numbers.probability, level)
+    table = pd.DataFrame(
+        {
+            "rate": numbers.rate.mean(axis=(0, 1)),
+            "probability": probability.mean,
+            "share": numbers.share.mean(axis=(0, 1)),
+            "low": probability.low,
+            "high": probability.high,
+            "effective": probability.effective,
+            "r_hat": probability.r_hat,
+        },
+        index=items,
+    )
+    others = ["observed_first", "waiting_time", "next_item_time"]
+    of_others = summarise_draws(np.stack([getattr(numbers, o) for o in others], axis=2), level)
     summary = pd.DataFrame(
         {
             "mean": of_others.mean,
@@ -226,7 +324,7 @@ def _next_over_draws(posterior: Posterior, state: Iterable[Any], level: float) -
             "effective": of_others.effective,
             "r_hat": of_others.r_hat,
         },
-        index=list(others),
+        index=others,
     )
     observed_first, waiting_time, next_item_time = map(float, of_others.mean)
     return PosteriorNextStep(

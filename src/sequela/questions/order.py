@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from sequela.budget import Budget
     from sequela.model import Model, ModelLike
+    from sequela.questions.arguments import SampleLike
     from sequela.questions.samples import SampleAnswer
     from sequela.settings import Settings, SettingsKeywords
     from sequela.simulation import Simulation
@@ -69,7 +70,7 @@ def order_probability(
     a: Any,
     b: Any,
     *,
-    given: Iterable[Any] | None = None,
+    given: SampleLike | None = None,
     method: Method = "auto",
     level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
@@ -82,7 +83,7 @@ def order_probability(
     a: Any,
     b: Any,
     *,
-    given: Iterable[Any] | None = None,
+    given: SampleLike | None = None,
     method: Method = "auto",
     level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
@@ -94,7 +95,7 @@ def order_probability(
     a: Any,
     b: Any,
     *,
-    given: Iterable[Any] | None = None,
+    given: SampleLike | None = None,
     method: Method = "auto",
     level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
@@ -107,8 +108,10 @@ def order_probability(
         The model. For a posterior the result is the mean over its models, with an interval.
     a, b : labels
         Two items.
-    given : set of labels or None
-        A sample that has both items. The answer is then P(a before b | exactly this set).
+    given : set of labels, true/false row, Dataset of one sample, or None
+        A sample that has both items. The answer is then P(a before b | exactly this set). A data
+        set may have missing cells and known orders; the answer is then an average over all that is
+        not known of the sample.
     method : {"auto", "exact", "simulation"}
         "auto" is exact if the lattice of all items that act on a or b is within the budget.
     level : float
@@ -176,7 +179,7 @@ def order_matrix(
     model: Posterior,
     items: Iterable[Any] | None = None,
     *,
-    given: Iterable[Any] | None = None,
+    given: SampleLike | None = None,
     method: Method = "auto",
     level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
@@ -188,7 +191,7 @@ def order_matrix(
     model: ModelLike,
     items: Iterable[Any] | None = None,
     *,
-    given: Iterable[Any] | None = None,
+    given: SampleLike | None = None,
     method: Method = "auto",
     level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
@@ -199,7 +202,7 @@ def order_matrix(
     model: ModelLike | Posterior,
     items: Iterable[Any] | None = None,
     *,
-    given: Iterable[Any] | None = None,
+    given: SampleLike | None = None,
     method: Method = "auto",
     level: float = 0.9,
     **settings: Unpack[SettingsKeywords],
@@ -242,7 +245,7 @@ def order_matrix(
 def _of_model(
     model: Model,
     items: Iterable[Any] | None,
-    given: Iterable[Any] | None,
+    given: SampleLike | None,
     method: Method,
     how: Settings,
 ) -> Orders:
@@ -433,7 +436,7 @@ def _orders(
 def _in_sample(
     model: Model,
     items: Iterable[Any] | None,
-    given: Iterable[Any],
+    given: SampleLike,
     method: Method,
     settings: Settings,
 ) -> Orders:
@@ -442,6 +445,13 @@ def _in_sample(
     present, data = one_sample(model, given, "given")
     places = present if items is None else find_items(model, items)
     absent = [model.items[place] for place in places if place not in present]
+    missing = [] if data.missing is None else data.missing[0].nonzero()[0]
+    if any(place in missing for place in places):
+        label = next(model.items[place] for place in places if place in missing)
+        raise InputError(
+            f"it is not known whether the sample has {label!r}; expected items that it is known to "
+            "have"
+        )
     if absent:
         raise InputError(
             f"the sample does not have {absent[0]!r}; expected items of the sample, because other "

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -33,17 +33,19 @@ from sequela.questions.arguments import one_sample
 from sequela.questions.known_orders import FoundOrders, orders_of_known_items
 from sequela.questions.precision import settings_for_orders
 from sequela.questions.samples import DEFAULT_ORDERS
+from sequela.questions.stated_orders import drawn_stated_orders
 from sequela.settings import read_settings
 from sequela.support.jit import call
 from sequela.support.validation import positive_integer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from typing import Unpack
 
     from numpy.typing import NDArray
 
     from sequela.model import Model, ModelLike
+    from sequela.questions.arguments import SampleLike
     from sequela.settings import Settings, SettingsKeywords
 
 __all__ = ["best_orders", "likely_orders"]
@@ -51,7 +53,7 @@ __all__ = ["best_orders", "likely_orders"]
 
 def likely_orders(
     model: ModelLike,
-    sample: Iterable[Any],
+    sample: SampleLike,
     max_orders: int = 5,
     **settings: Unpack[SettingsKeywords],
 ) -> pd.DataFrame:
@@ -91,8 +93,11 @@ def likely_orders(
     this order.
 
     Known orders are taken into account: orders that contradict a certain statement are left out,
-    and an order that contradicts an uncertain statement is less probable. A sample with known
-    orders must be within the budget.
+    and an order that contradicts an uncertain statement is less probable. Beyond the budget,
+    histories that obey the statements are drawn (method "histories"), and the result has the most
+    likely of the drawn orders. If no cell is missing, "probability" is the exact weight of the
+    order, divided by an estimate of the joint probability of the set and of the statements. If
+    cells are missing, it is the share of the draws.
 
     Examples
     --------
@@ -119,6 +124,11 @@ def likely_orders(
     max_orders = positive_integer("max_orders", max_orders)
     parameters = Parameters.of(model)
     known = DistinctSamples.of(data.without_times(), partial=True).known(0)
+    if known is not None and known.statements:
+        on_lattice = present.size + len(known.that_matter(parameters.children))
+        if on_lattice > 1 and not how.budget.exact_fits(on_lattice, parameters.n):
+            drawn = drawn_stated_orders(parameters, known, max_orders, how)
+            return _table(model, present, drawn, how)
     if known is not None and known.missing.size:
         return _table(
             model, present, orders_of_known_items(parameters, known, max_orders, how), how

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from sequela.data.dataset import Dataset
 from sequela.posteriors.result import check_level
-from sequela.questions.arguments import find_items
+from sequela.questions.arguments import find_items, one_sample
 from sequela.questions.order_answers import PosteriorOrders
 from sequela.questions.over_draws import ask_draws, exact_for_all, summarise_draws
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from sequela.model import Model
     from sequela.posteriors.result import Posterior
+    from sequela.questions.arguments import SampleLike
     from sequela.questions.order_answers import Orders
     from sequela.settings import Settings
 
@@ -36,12 +38,18 @@ class Question:
     """The items and the sample of a question to a posterior, checked once for all models."""
 
     def __init__(
-        self, posterior: Posterior, items: Iterable[Any] | None, given: Iterable[Any] | None
+        self, posterior: Posterior, items: Iterable[Any] | None, given: SampleLike | None
     ) -> None:
         model = posterior.models(1)[0]
         self.posterior = posterior
         self.items = None if items is None else _labels(model, find_items(model, items))
-        self.given = None if given is None else _labels(model, find_items(model, given, "given"))
+        self.given: SampleLike | None
+        if given is None:
+            self.given = None
+        elif isinstance(given, Dataset):
+            self.given = one_sample(model, given, "given")[1]
+        else:
+            self.given = _labels(model, find_items(model, given, "given"))
 
 
 def _labels(model: Model, places: NDArray[np.int64]) -> list[str]:

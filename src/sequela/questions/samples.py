@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -18,13 +18,14 @@ from sequela.questions.precision import settings_for_orders, until_precise
 from sequela.settings import read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Unpack
 
     from numpy.typing import NDArray
 
     from sequela.data.dataset import Dataset
     from sequela.model import Model, ModelLike
+    from sequela.questions.arguments import SampleLike
     from sequela.settings import Settings, SettingsKeywords
 
 __all__ = [
@@ -103,7 +104,7 @@ def posterior_until_precise(
 
 
 def sample_arrivals(
-    model: ModelLike, sample: Iterable[Any], **settings: Unpack[SettingsKeywords]
+    model: ModelLike, sample: SampleLike, **settings: Unpack[SettingsKeywords]
 ) -> pd.DataFrame:
     """Return positions and arrival times of the items of one sample.
 

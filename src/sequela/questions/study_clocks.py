@@ -19,6 +19,7 @@ from sequela.likelihood.drawn_samples import CHAINS
 from sequela.likelihood.lattice_histories import LatticeHistories
 from sequela.likelihood.parameters import Parameters
 from sequela.likelihood.partial_plan import partial_passage
+from sequela.likelihood.stated_histories import STATED_CHAINS, StatedHistories
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_clocks_to_partly_known"]
 
-# The histories of samples with more known and missing items are drawn with Markov chains, unless
-# orders are known.
+# The histories of samples with more known and missing items are drawn with Markov chains. If orders
+# are known, this is done only beyond the budget of a lattice.
 _LARGEST_LATTICE = 14
 
 
@@ -71,9 +72,13 @@ def draw_times(
 ) -> NDArray[np.float64]:
     """Return draws of the observation time of a sample given what is known of it."""
     on_lattice = known.present.size + len(known.that_matter(parameters.children))
-    if on_lattice > _LARGEST_LATTICE and not known.statements:
+    budget = Budget()
+    if known.statements:
+        if on_lattice > 1 and not budget.exact_fits(on_lattice, parameters.n):
+            return _times_given_statements(parameters, known, size, rng)
+    elif on_lattice > _LARGEST_LATTICE:
         return _times_from_chains(parameters, known, size, rng)
-    passage = partial_passage(parameters, known, Budget())
+    passage = partial_passage(parameters, known, budget)
     passage.log_p()
     histories = LatticeHistories(passage)
     return np.array([histories.times(histories.draw(rng), rng).sum() for _ in range(size)])
@@ -86,9 +91,27 @@ def _times_from_chains(
     key = (int(rng.integers(2**53)), (11,))
     drawn = chains.moved(parameters, [known], -(-size // CHAINS), key, 1)
     orders = drawn.kept.reshape(-1, parameters.n)[:size]
-    lengths = drawn.lengths.ravel()[:size]
+    return _times_of(parameters, orders, drawn.lengths.ravel()[:size], rng)
+
+
+def _times_given_statements(
+    parameters: Parameters, known: PartialSet, size: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    key = (int(rng.integers(2**53)), (14,))
+    drawn = StatedHistories.drawn(parameters, known, -(-size // STATED_CHAINS), key, 1)
+    orders = drawn.orders.reshape(-1, parameters.n)[:size]
+    return _times_of(parameters, orders, drawn.lengths.ravel()[:size], rng)
+
+
+def _times_of(
+    parameters: Parameters,
+    orders: NDArray[np.int16],
+    lengths: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Return draws of the observation time, one for each history."""
     base = np.diagonal(parameters.theta)
-    times = np.empty(size)
+    times = np.empty(len(orders))
     for at, (order, length) in enumerate(zip(orders, lengths, strict=True)):
         log_rate, present = base.copy(), np.zeros(parameters.n, dtype=np.bool_)
         total = 0.0

@@ -165,7 +165,7 @@ def use_other_samples() -> None:
 
 def use_questions() -> None:
     """Compute orders and times of arrival."""
-    from sequela import questions
+    from sequela import Dataset, questions
     from sequela.budget import Budget
 
     theta, X = _example()
@@ -173,6 +173,10 @@ def use_questions() -> None:
     questions.order_matrix(theta, method="simulation", random_state=1, n_threads=1)
     questions.pseudo_times(theta, X, n_threads=1)
     questions.likely_orders(theta, [0, 1])
+    stated = Dataset([[1, 1, None]], orders=[[("0", "1")]])
+    acting = np.zeros((3, 3))
+    acting[2, 0] = 1.0  # the missing item matters, so the sample is beyond the smallest budget
+    questions.likely_orders(acting, stated, draws=8, random_state=1, budget=Budget(work=1.0))
     questions.time_posterior(theta, [0, 1]).quantile([0.5])
     questions.time_posterior(theta, [0, 1], random_state=1, budget=Budget(work=1.0))
 

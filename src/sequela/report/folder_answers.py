@@ -28,19 +28,22 @@ def folder_ranges(folder: str | os.PathLike[str]) -> pd.DataFrame | None:
     return read_run_table(place, "order_ranges.csv") if place.is_dir() else None
 
 
-def folder_sample(folder: str | os.PathLike[str], name: str) -> Dataset:
-    """Return one sample, by its name, of the data that a folder was made from."""
+def folder_sample(folder: str | os.PathLike[str], name: str, option: str) -> Dataset:
+    """Return one sample, by its name, of the data that a folder was made from.
+
+    `option` is the option with which the items can be given instead, for error messages.
+    """
     place = Path(folder)
     if not (place / RUN_NAME).exists():
         raise InputError(
             f"{str(place)!r} has no {RUN_NAME}, so its samples are not known; expected the "
-            "folder of `sequela fit`. Give the items of the sample with --state instead"
+            f"folder of `sequela fit`. Give the items of the sample with {option} instead"
         )
     data = read_run_data(Run.read(place), place)
     if data is None:
         raise InputError(
             "the file with the samples of this fit was moved or deleted; give the items of the "
-            "sample with --state instead"
+            f"sample with {option} instead"
         )
     if name not in data.samples:
         shown = ", ".join(map(repr, data.samples[:3]))

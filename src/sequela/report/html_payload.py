@@ -292,6 +292,7 @@ def _samples(content: ReportContent, data: Dataset, how: dict[str, Any]) -> dict
             "orders": [None] * data.n_samples,
             "arrivals": None,
             "largest": 0,
+            "incomplete": 0,
             "time": None if times is None else _times(times, data),
         }
     orders: Sequence[Any]
@@ -320,8 +321,18 @@ def _samples(content: ReportContent, data: Dataset, how: dict[str, Any]) -> dict
         ],
         "arrivals": arrivals,
         "largest": largest,
+        "incomplete": _incomplete(data, orders),
         "time": None if times is None else _times(times, data),
     }
+
+
+def _incomplete(data: Dataset, orders: Sequence[Any]) -> int:
+    """Return the number of samples that have missing cells and an order of their known items."""
+    if data.missing is None:
+        return 0
+    return int(
+        sum(row.any() for row, found in zip(data.missing, orders, strict=True) if found is not None)
+    )
 
 
 def _times(times: pd.DataFrame, data: Dataset) -> dict[str, Any] | None:
