@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sequela.likelihood.parameters import Parameters
     from sequela.likelihood.partial import PartialSet
 
-__all__ = ["STATED_CHAINS", "StatedHistories", "reports"]
+__all__ = ["STATED_CHAINS", "StatedHistories", "random_order", "reports"]
 
 # Number of independent chains. The error is estimated from their spread.
 STATED_CHAINS = 8
@@ -81,7 +81,8 @@ class StatedHistories:
             order = np.zeros(n, dtype=np.int64)
             if before is None:
                 length = known.present.size
-                order[:length] = _random_order(known, rng)
+                certain = [(a, b) for a, b, p in known.statements if p == 1.0]
+                order[:length] = random_order(rng.permutation(known.present).tolist(), certain)
             else:
                 length = int(before.lengths[chain, -1])
                 order[:] = before.orders[chain, -1]
@@ -156,13 +157,16 @@ def _arrays(known: PartialSet) -> tuple[NDArray[np.int64], NDArray[np.int64], ND
     return np.ascontiguousarray(sides[:, 0]), np.ascontiguousarray(sides[:, 1]), right
 
 
-def _random_order(known: PartialSet, rng: np.random.Generator) -> list[int]:
-    """Return the present items in a random order that agrees with all certain statements."""
-    certain = [(a, b) for a, b, p in known.statements if p == 1.0]
-    waiting: Sequence[int] = rng.permutation(known.present).tolist()
+def random_order(items: Sequence[int], certain: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the items in an order that agrees with certain statements.
+
+    In each pair of `certain`, the first item comes before the second. If `items` have a random
+    sequence, the order is random, too.
+    """
     order: list[int] = []
+    waiting = list(items)
     while waiting:
-        late = {b for a, b in certain if a not in order}
+        late = {after for before, after in certain if before not in order}
         order.append(next(item for item in waiting if item not in late))
         waiting = [item for item in waiting if item != order[-1]]
     return order

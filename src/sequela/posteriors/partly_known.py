@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sequela.kernels.arguments import HistoryList
+from sequela.likelihood.stated_histories import random_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,21 +104,9 @@ def start_histories(target: PosteriorTarget, rng: np.random.Generator) -> list[N
             )
         )
         order = np.full(last - first, -1, dtype=np.int64)
-        order[: present.size] = _random_order(rng.permutation(present).tolist(), pairs)
+        order[: present.size] = random_order(rng.permutation(present).tolist(), pairs)
         found.append(order)
     return found
-
-
-def _random_order(items: list[int], pairs: list[tuple[int, int]]) -> list[int]:
-    """Return the items in an order in which the first item of each pair comes before the second."""
-    order: list[int] = []
-    waiting = items
-    while waiting:
-        late = {after for before, after in pairs if before not in order}
-        chosen = next(item for item in waiting if item not in late)
-        order.append(chosen)
-        waiting = [item for item in waiting if item != chosen]
-    return order
 
 
 def known_together(

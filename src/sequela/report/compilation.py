@@ -165,8 +165,9 @@ def use_other_samples() -> None:
 
 def use_questions() -> None:
     """Compute orders and times of arrival."""
-    from sequela import Dataset, questions
+    from sequela import questions
     from sequela.budget import Budget
+    from sequela.data.dataset import Dataset
 
     theta, X = _example()
     questions.order_matrix(theta, n_threads=1)
