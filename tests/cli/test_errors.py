@@ -81,10 +81,19 @@ def test_lack_of_memory_is_explained(failing):
     assert "not enough memory (an array of 80 GB). Read fewer items" in result.stderr
 
 
-def test_an_interrupt_is_quiet(failing):
+def test_an_interrupt_is_named(failing, monkeypatch, tmp_path):
     result = failing(KeyboardInterrupt())
     assert result.exit_code == 130
-    assert result.output == ""
+    assert result.output == "sequela: interrupted\n"
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sequela.report.run_fit", stop)
+    result = CliRunner().invoke(main, ["fit", "samples.csv", "-o", str(tmp_path / "fit")])
+    assert result.exit_code == 130
+    assert result.stderr.startswith("sequela: interrupted; run the same command again")
+    assert "--checkpoint" in result.stderr
 
 
 def test_a_reader_that_left_is_no_error(failing):

@@ -18,11 +18,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import sequela
+from cli.invoking import run as run_command
 from label_strategies import distinct
 from label_strategies import labels as any_labels
 from sequela import InputError
 from sequela.data._table_columns import _ID_NAMES
 from sequela.data.tables import read_table
+from sequela.report import read_samples
 
 REAL = Path(os.environ.get("SEQUELA_DATA", Path(__file__).parents[3] / "shared" / "data"))
 real = pytest.mark.skipif(not REAL.is_dir(), reason=f"no real data in {REAL}")
@@ -370,3 +373,44 @@ def test_a_table_that_may_have_its_items_in_rows(tmp_path):
     assert warned()
     assert not warned(items_in_rows=True)
     assert not warned(most_frequent=5)
+
+
+@pytest.mark.parametrize(
+    ("samples", "items", "refused"),
+    [(12, 300, True), (5, 50, True), (100, 500, False), (378, 410, False), (4, 49, False)],
+)
+def test_a_model_is_not_learned_from_a_table_that_clearly_has_its_items_in_rows(
+    tmp_path, samples, items, refused
+):
+    path = tmp_path / "turned table.csv"
+    values = np.random.default_rng(1).random((samples, items)) < 0.5
+    frame = pd.DataFrame(values.astype(int), index=[f"G{i}" for i in range(samples)])
+    frame.columns = [f"P{j}" for j in range(items)]
+    frame.to_csv(path)
+    if not refused:
+        assert read_samples(path, to_learn=True).data.n_items == items
+        return
+    with pytest.raises(InputError) as caught:
+        read_samples(path, to_learn=True)
+    said = str(caught.value)
+    assert f"{items} items, but only {samples} samples" in said
+    command = f"`sequela import --table '{path}' --items-in-rows -o table.csv`"
+    assert command in said
+    # The user can continue anyway, and other commands read such a table.
+    assert read_samples(path, most_frequent=items, to_learn=True).data.n_items == items
+    assert read_samples(path).data.n_items == items
+
+
+def test_the_command_in_the_error_about_items_in_rows_turns_the_table(tmp_path, monkeypatch):
+    drawn = sequela.simulate(sequela.example_theta(), 100, random_state=1).to_dataset()
+    frame = drawn.without_times().to_frame().astype(int)
+    frame.index = [f"S{i}" for i in range(100)]
+    frame.T.to_csv(tmp_path / "turned.csv")
+    monkeypatch.chdir(tmp_path)
+    for command in (["fit", "turned.csv", "-o", "fit"], ["posterior", "turned.csv", "-o", "fit"],
+                    ["path", "turned.csv"], ["subtypes", "turned.csv"]):  # fmt: skip
+        said = run_command(*command, code=2).stderr
+        assert "run `sequela import --table turned.csv --items-in-rows -o table.csv`" in said
+        assert "--most-frequent 20" in said
+    run_command("import", "--table", "turned.csv", "--items-in-rows", "-o", "table.csv")
+    assert read_table("table.csv").data.n_items == drawn.n_items

@@ -22,6 +22,12 @@ __all__ = ["INTERRUPTED", "Commands"]
 BAD_INPUT = 2  # click uses the same exit code for a wrong option
 FAILURE = 1
 _LABELS = {"items", "first"}  # arguments of commands whose values are labels of items
+# What to do after an interrupt, for commands that write a folder.
+_AGAIN = {
+    "fit": "run the same command again to start from the beginning. With --checkpoint FILE, a fit "
+    "is saved while it runs, and the same command continues it",
+    "posterior": "run the same command again, with --continue if the folder exists",
+}
 INTERRUPTED = 130  # the exit code that shells use for a program stopped by Ctrl-C
 
 
@@ -45,6 +51,7 @@ class Commands(ExtensibleGroup):
             with _visible_usage():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
+            echo(_about_interrupt(ctx.invoked_subcommand), err=True)
             ctx.exit(INTERRUPTED)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise  # click itself shows a message for these exceptions
@@ -56,6 +63,12 @@ class Commands(ExtensibleGroup):
             else:
                 _explain(error)
             ctx.exit(BAD_INPUT if isinstance(error, InputError) else FAILURE)
+
+
+def _about_interrupt(command: str | None) -> str:
+    """Return a text that says that a command was interrupted, and how to run it again."""
+    how = _AGAIN.get(command or "")
+    return f"sequela: interrupted{'' if how is None else f'; {how}'}"
 
 
 @contextlib.contextmanager

@@ -244,13 +244,14 @@ def load_data(
     weights: str | None = None,
     orders: str | None = None,
     drop: tuple[str, ...] | None = None,
+    to_learn: bool = False,
 ) -> Dataset:
     """Read a table of samples and items, and print notices about the import on standard error."""
     from sequela.report import read_samples
 
     return read_samples(
         path, times=times, most_frequent=most_frequent, weights=weights, orders=orders,
-        drop=drop or (),
+        drop=drop or (), to_learn=to_learn,
     ).data  # fmt: skip
 
 

@@ -8,8 +8,10 @@ names the option with which the user can decide.
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,10 +60,15 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["TableKeywords", "read_table", "text_rows"]
+    from sequela.data.dataset import Dataset
+
+__all__ = ["TableKeywords", "read_table", "refuse_turned", "text_rows"]
 
 _LOOKED_AT = 1 << 20  # the separator is guessed from this many characters at the start
 _MANY_ITEMS = 50  # a table with fewer columns rarely has the samples in its columns
+# A table with so many times more items than samples is not used to learn a model, unless the user
+# has chosen the number of items. Real cohorts can have 100 samples and 500 genes.
+_CLEARLY_TURNED = 10
 _MEANINGS = (None, "keep", "absent", "refuse")
 
 
@@ -208,6 +215,26 @@ def _perhaps_turned(draft: Draft) -> list[str]:
         f"{option('items_in_rows', True)}; otherwise choose fewer items, for example with "
         f"{option('most_frequent', 20)}."
     ]
+
+
+def refuse_turned(data: Dataset, path: str | os.PathLike[str]) -> None:
+    """Raise an error if the rows of a table are almost certainly items, not samples.
+
+    Commands that learn a model call this function before they compute anything, because a fit to
+    hundreds of items takes long. The error gives the command that turns the table.
+    """
+    n_samples, n_items = data.n_samples, data.n_items
+    if n_items < _MANY_ITEMS or n_items < _CLEARLY_TURNED * n_samples:
+        return
+    place = str(path)
+    made = "table.csv" if Path(place).name != "table.csv" else "samples.csv"
+    raise InputError(
+        f"{file_name(path)} has {n_items} items, but only {n_samples} samples. So each row of the "
+        "table seems to be an item, and each column a sample. To turn the table, run "
+        f"`sequela import --table {shlex.quote(place)} --items-in-rows -o {made}`, and then use "
+        f"{made}. If the rows are samples, choose how many items to keep, for example "
+        f"{option('most_frequent', 20)} ({option('most_frequent', n_items)} keeps all)"
+    )
 
 
 # Lines and columns ------------------------------------------------------------------------

@@ -166,8 +166,9 @@ def run_posterior(
     if chosen.orders is not None:
         chosen = replace(chosen, orders=str(Path(chosen.orders).absolute()))
     imported = read_samples(
-        data, most_frequent=chosen.most_frequent, drop=chosen.drop, orders=chosen.orders
-    )
+        data, most_frequent=chosen.most_frequent, drop=chosen.drop, orders=chosen.orders,
+        to_learn=not proceed,
+    )  # fmt: skip
     about = _described(imported, data)
     with warnings.catch_warnings():
         # The text of the warning is part of the result and is shown with it.

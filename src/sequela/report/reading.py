@@ -11,7 +11,7 @@ from sequela.data._text_files import source_file
 from sequela.data._weights import read_weight_file
 from sequela.data.importing import Imported
 from sequela.data.orders import read_orders, with_orders
-from sequela.data.tables import read_table
+from sequela.data.tables import read_table, refuse_turned
 
 if TYPE_CHECKING:
     import os
@@ -32,6 +32,7 @@ def read_samples(
     orders: str | None = None,
     missing: str | None = None,
     drop: Iterable[str] = (),
+    to_learn: bool = False,
 ) -> Imported:
     """Read a table, and log notices about how it was read.
 
@@ -55,6 +56,9 @@ def read_samples(
         What cells without a value mean; see `read_table`.
     drop : iterable of str
         Columns that are not items; they are not read.
+    to_learn : bool
+        Whether a model is learned from the samples. Then a table that clearly has its items in rows
+        is an error, unless `most_frequent` is given.
 
     Examples
     --------
@@ -72,6 +76,8 @@ def read_samples(
         missing=missing,
         drop=drop,
     )
+    if to_learn and most_frequent is None:
+        refuse_turned(found.data, path)
     if in_file and weights is not None:
         data = found.data.with_weights(read_weight_file(weights, found.data.samples))
         files = (*found.summary.files, source_file(weights))
@@ -91,11 +97,14 @@ def read_samples(
     return found
 
 
-def read_as_recorded(path: str | os.PathLike[str], options: Mapping[str, Any]) -> Imported:
+def read_as_recorded(
+    path: str | os.PathLike[str], options: Mapping[str, Any], *, to_learn: bool = False
+) -> Imported:
     """Read a table with the options of a run, as ``run.json`` has them.
 
     A fit and the report on its folder both read the data with this function. This ensures that they
-    use the same samples. Options that are not about reading are ignored.
+    use the same samples. Options that are not about reading are ignored. For `to_learn`, see
+    `read_samples`.
 
     Examples
     --------
@@ -104,4 +113,5 @@ def read_as_recorded(path: str | os.PathLike[str], options: Mapping[str, Any]) -
     >>> read_as_recorded(example_path("samples.csv"), options).data.n_items
     3
     """
-    return read_samples(path, **{name: options[name] for name in _OPTIONS if name in options})
+    given = {name: options[name] for name in _OPTIONS if name in options}
+    return read_samples(path, **given, to_learn=to_learn)
