@@ -25,7 +25,7 @@ from label_strategies import labels as any_labels
 from sequela import InputError
 from sequela.data._table_columns import _ID_NAMES
 from sequela.data.tables import read_table
-from sequela.report import read_samples
+from sequela.report.reading import read_samples, read_to_learn
 
 REAL = Path(os.environ.get("SEQUELA_DATA", Path(__file__).parents[3] / "shared" / "data"))
 real = pytest.mark.skipif(not REAL.is_dir(), reason=f"no real data in {REAL}")
@@ -388,16 +388,16 @@ def test_a_model_is_not_learned_from_a_table_that_clearly_has_its_items_in_rows(
     frame.columns = [f"P{j}" for j in range(items)]
     frame.to_csv(path)
     if not refused:
-        assert read_samples(path, to_learn=True).data.n_items == items
+        assert read_to_learn(path).data.n_items == items
         return
     with pytest.raises(InputError) as caught:
-        read_samples(path, to_learn=True)
+        read_to_learn(path)
     said = str(caught.value)
     assert f"{items} items, but only {samples} samples" in said
     command = f"`sequela import --table '{path}' --items-in-rows -o table.csv`"
     assert command in said
     # The user can continue anyway, and other commands read such a table.
-    assert read_samples(path, most_frequent=items, to_learn=True).data.n_items == items
+    assert read_to_learn(path, most_frequent=items).data.n_items == items
     assert read_samples(path).data.n_items == items
 
 

@@ -28,11 +28,12 @@ from sequela.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from sequela.learning.fit_check import FitCheck
     from sequela.report import Execution, FitReport, OutputOptions
 
 _SHOWN_ORDERS = 8
 
-__all__ = ["execution_for", "fit", "read_output", "show"]
+__all__ = ["execution_for", "fit", "read_output", "show", "show_fit_check"]
 
 
 @click.command(
@@ -238,7 +239,7 @@ def show(report: FitReport, data: Path | None = None) -> None:
     )
     _show_effects(report, console)
     _show_orders(report, console)
-    _show_check(report, console)
+    show_fit_check(report.fit_check, console)
     _show_effects_check(report, console)
     _suggest(report, data, console)
     print_notices(report.notices)
@@ -340,9 +341,8 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
     console.print(steps, soft_wrap=True)
 
 
-def _show_check(report: FitReport, console: Any) -> None:
+def show_fit_check(check: FitCheck | None, console: Any) -> None:
     """Print whether the model describes the data, and what to try if it does not."""
-    check = report.fit_check
     if check is None or not check.tests:
         return
     if check.fits:

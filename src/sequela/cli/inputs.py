@@ -246,12 +246,16 @@ def load_data(
     drop: tuple[str, ...] | None = None,
     to_learn: bool = False,
 ) -> Dataset:
-    """Read a table of samples and items, and print notices about the import on standard error."""
-    from sequela.report import read_samples
+    """Read a table of samples and items, and print notices about the import on standard error.
 
-    return read_samples(
+    With `to_learn`, a table that clearly has its items in rows is an error.
+    """
+    from sequela.report.reading import read_samples, read_to_learn
+
+    read = read_to_learn if to_learn else read_samples
+    return read(
         path, times=times, most_frequent=most_frequent, weights=weights, orders=orders,
-        drop=drop or (), to_learn=to_learn,
+        drop=drop or (),
     ).data  # fmt: skip
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["describe"]
 
 
+DRAW = "draw"  # the metadata of a draw from a posterior have this name
 # The last finding ends with this text if cells are missing.
 _WHY_MISSING = (
     ". This can also happen if cells are missing for a reason that has to do with their values, "
@@ -121,9 +122,14 @@ def _together(test: FitTest, model: Model) -> str:
     penalty = model.metadata.get("penalty")
     strong = f" (it is {penalty:g})" if isinstance(penalty, float) else ""
     more = "more" if test.observed > test.expected else "less"
-    return (
+    said = (
         f"{test.about} occur together {more} often than the model predicts: in "
-        f"{test.observed:.0f} samples, and {_numbers(test)}. The penalty may be too "
-        f"strong{strong}: try a smaller one, or choose it by cross-validation (--cv). Or the "
-        "samples may be of several subtypes: learn a model from each subtype separately"
+        f"{test.observed:.0f} samples, and {_numbers(test)}. "
+    )
+    if DRAW in model.metadata:  # a posterior has no penalty
+        return f"{said}The samples may be of several subtypes: analyse each subtype separately"
+    return (
+        f"{said}The penalty may be too strong{strong}: try a smaller one, or choose it by "
+        "cross-validation (--cv). Or the samples may be of several subtypes: learn a model from "
+        "each subtype separately"
     )

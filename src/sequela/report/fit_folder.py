@@ -189,9 +189,7 @@ class _Tables:
             times = pseudo_times(self.model, self.data, budget=budget, **self.options)
         except InputError as error:
             # Quantiles need the whole distribution. Means need only the recursions of the lattice.
-            times = pseudo_times(
-                self.model, self.data, quantiles=(), budget=budget, **self.options
-            )
+            times = pseudo_times(self.model, self.data, quantiles=(), budget=budget, **self.options)
             self.notices.append(
                 f"pseudo_times.csv has means and standard deviations, but no quantiles: {error}. "
                 f"With a larger {argument('penalty')}, or with fewer items "
