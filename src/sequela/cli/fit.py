@@ -382,8 +382,29 @@ def _show_observations(report: FitReport, console: Any) -> None:
         console,
         {"Observation times": False, "Held-out gain (nats)": True, "": False},
         [
-            (row["observation"], f"{row['gain']:.1f} +- {row['se']:.1f}", "*" * int(row["chosen"]))
+            (_short(row["observation"]), f"{row['gain']:.1f} +- {row['se']:.1f}",
+             "*" * int(row["chosen"]))
             for row in report.observations.table.to_dict("records")
         ],
+    )  # fmt: skip
+    console.print(
+        "gain: how much better samples that were left out are predicted than with exponential "
+        "times. 1 nat is a factor of 2.7 in likelihood. *: chosen",
+        soft_wrap=True,
     )
+    beyond = report.observations.beyond
+    if beyond is not None:
+        from sequela.report.effects_run import name_of_observation
+
+        console.print(
+            "The chosen shape is at the end of the compared shapes, so a shape beyond it may be "
+            f"better. To learn a model with such a shape: --observation "
+            f"{name_of_observation(beyond)}",
+            soft_wrap=True,
+        )
     console.print("")
+
+
+def _short(observation: str) -> str:
+    """Return the name of an observation for the terminal, without one number per item."""
+    return "effects of items" if observation.startswith("ObservationEffects(") else observation

@@ -34,6 +34,16 @@ def _heavy() -> str:
     return either("observation=sequela.HeavyTailed(2.0)", "`sequela fit --observation heavy`")
 
 
+def _which_checks() -> str:
+    """Return a sentence that says which checks of orders there are for other observation times."""
+    return either(
+        ". For observation times that are not exponential, sequela.questions.rival_orders checks "
+        "orders; order_ranges and sequela.posterior are not available",
+        ". For observation times that are not exponential, only `sequela rivals` checks orders: "
+        "`sequela fit` does not check them, and `sequela posterior` assumes exponential times",
+    )
+
+
 def describe(
     found: Sequence[FitTest], model: Model, samples: int, *, has_missing: bool = False
 ) -> list[str]:
@@ -59,6 +69,8 @@ def describe(
         findings.append(_large(by_name["large sets"], known))
     if "set sizes" in by_name and not findings:
         findings.append(_sizes(by_name["set sizes"], samples, known))
+    if findings:
+        findings[-1] += _which_checks()
     if "pairs" in by_name:
         findings.append(_together(by_name["pairs"], model))
     elif "triples" in by_name:

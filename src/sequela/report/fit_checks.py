@@ -93,8 +93,17 @@ def run_checks(
     ranges: OrderRanges | None = None
     notices = ()
     if options.check and learner.model_.observation.constant_rate is None:
-        notices = ("the orders that the data allow were not checked: the check is not "
-                   "available for observation times that are not exponential",)  # fmt: skip
+        notices = (
+            "the orders that the data allow were not checked: the check is not available for "
+            "observation times that are not exponential. "
+            + either(
+                "sequela.questions.rival_orders compares each order with the opposite order for "
+                "such times. sequela.posterior assumes exponential times",
+                "`sequela rivals FOLDER DATA` compares each order with the opposite order for such "
+                "times. `sequela posterior` assumes exponential times, so it does not say how "
+                "certain the orders of this model are",
+            ),
+        )
     elif options.check:
         try:
             ranges, notices = _check_orders(learner, data, execution)
