@@ -414,3 +414,33 @@ def test_the_command_in_the_error_about_items_in_rows_turns_the_table(tmp_path, 
         assert "--most-frequent 20" in said
     run_command("import", "--table", "turned.csv", "--items-in-rows", "-o", "table.csv")
     assert read_table("table.csv").data.n_items == drawn.n_items
+
+
+@pytest.mark.parametrize("label", ["", "index", "Unnamed: 0"])
+def test_the_index_of_a_pandas_table_is_not_read_as_ids(tmp_path, label):
+    path = tmp_path / "table.csv"
+    rows = [f"{row},P{row},{row % 2},1" for row in range(30)]
+    path.write_text("\n".join([f"{label},patient_id,A,B", *rows]))
+    read = read_table(path)
+    assert read.data.items == ("A", "B")
+    assert read.data.samples[:2] == ("P0", "P1")
+    assert any("looks like the index of a pandas table" in x for x in read.summary.notices())
+    assert not read.summary.dropped_items
+    # A column of ids with another label is not recognised, but the error names the reason.
+    path.write_text("\n".join([f"{label},who,A,B", *rows]))
+    with pytest.raises(InputError, match=r"looks like the index of a .* to_csv\(\.\.\., index=Fal"):
+        read_table(path)
+    # Numbers that are not row numbers are ids, as before.
+    path.write_text(f"{label},A,B\n7,1,0\n9,0,1\n")
+    assert read_table(path).data.samples == ("7", "9")
+
+
+def test_ids_that_occur_twice_are_only_items_if_they_can_be_cells(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("sample,A\ns1,1\ns1,0\n")
+    with pytest.raises(InputError) as caught:
+        read_table(path)
+    assert "samples=False" not in str(caught.value)
+    path.write_text("sample,A\n1,1\n1,0\n")
+    with pytest.raises(InputError, match="samples=False"):
+        read_table(path)

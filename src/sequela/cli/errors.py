@@ -77,12 +77,26 @@ def _visible_usage() -> Iterator[None]:
     try:
         yield
     except click.ClickException as error:
-        error.message = visible(error.message + _label_hint(error))  # type: ignore[misc]
+        error.message = visible(error.message + _label_hint(error) + _output_hint(error))  # type: ignore[misc]
         for name in ("option_name", "possibilities"):
             quoted: str | Sequence[str] | None = getattr(error, name, None)
             if isinstance(quoted, str):
                 setattr(error, name, visible(quoted))
         raise
+
+
+def _output_hint(error: click.ClickException) -> str:
+    """Return an example if the required option --output is missing, or an empty text."""
+    if (
+        not isinstance(error, click.MissingParameter)
+        or getattr(error.param, "name", "") != "output"
+    ):
+        return ""
+    about = getattr(error.param, "help", None) or ""
+    name = "results"
+    if "CSV" in about or ".png" in about:
+        name = "table.csv" if "CSV" in about else "figure.png"
+    return f"For example: -o {name}"
 
 
 def _label_hint(error: click.ClickException) -> str:

@@ -283,9 +283,11 @@ def _show_orders(report: FitReport, console: Any) -> None:
         for line in told:
             console.print(line, soft_wrap=True, markup=False)
         items = report.model.n_items
+        left = len(check.table) - len(told)
+        more = f" ({left} of them are listed only in order_ranges.csv)" if left > 0 else ""
         console.print(
             f"These are pairs with strong interactions: {len(check.table)} of "
-            f"{items * (items - 1) // 2} pairs were checked. The order of other pairs may be "
+            f"{items * (items - 1) // 2} pairs were checked{more}. The order of other pairs may be "
             "clearer. Their probabilities are in orders.csv, and `sequela posterior` "
             "computes how certain they are",
             soft_wrap=True,

@@ -78,6 +78,11 @@ def _present(model: Model, folder: Path, state: list[str], sample: str | None) -
             raise click.UsageError(
                 f"{state[0]!r} is a sample, not an item; use --sample {state[0]!r}"
             )
+        parts = state[0].split() if len(state) == 1 and unknown else []
+        if len(parts) > 1 and all(part in model.items for part in parts):
+            raise click.UsageError(
+                f"--state is {state[0]!r}; separate items by commas: --state {','.join(parts)!r}"
+            )
         return state
     if state:
         raise click.UsageError("--state and --sample cannot be used together")

@@ -12,7 +12,7 @@ from sequela.cli.inputs import (
     data_argument,
     drop_option,
     force_option,
-    load_data,
+    load_data_for,
     load_model,
     model_argument,
     run_options,
@@ -80,7 +80,8 @@ def rivals(
             raise click.UsageError(f"--pair is {text!r}; expected two items, such as A,B")
         chosen.append((pair[0], pair[1]))
     report = make_report(
-        load_model(model_path), load_data(data, times=asked["times"], drop=asked["drop"]),
+        load_model(model_path),
+        load_data_for(model_path, data, times=asked["times"], drop=asked["drop"]),
         chosen or None, asked["least_effect"], settings,
     )  # fmt: skip
     if output is not None:

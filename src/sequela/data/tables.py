@@ -51,7 +51,7 @@ from sequela.data.importing import (
 )
 from sequela.support.errors import InputError
 from sequela.support.keywords import build_options, check_keywords
-from sequela.support.naming import argument, option
+from sequela.support.naming import argument, either, option
 
 if TYPE_CHECKING:
     import os
@@ -312,12 +312,15 @@ def _read(
     columns.missing = asked.missing
     draft = _collect(chain(start, rows), columns, name, decimal_comma=decimal_comma)
     draft.notes = notes + columns.notes + draft.notes
-    unread = [j for j in range(len(labels)) if j not in {columns.ids, columns.time, columns.weight}]
+    special = {columns.ids, columns.time, columns.weight, columns.index}
+    unread = [j for j in range(len(labels)) if j not in special]
     unread = sorted(set(unread) - set(columns.items))
     dropped = [labels[j] for j in unread if labels[j] in asked.ignored]
     others = [labels[j] for j in unread if labels[j] not in asked.ignored]
     if dropped:
-        draft.dropped_items.append(Dropped(f"because of {argument('drop')}", tuple(dropped)))
+        draft.dropped_items.append(
+            Dropped(f"because of {either('drop', '--drop')}", tuple(dropped))
+        )
     if others:
         draft.dropped_items.append(Dropped(f"not among {argument('items')}", tuple(others)))
     return draft

@@ -89,6 +89,8 @@ def plot_timeline(
         extend="max" if float(np.nanmax(values)) > latest else "neither",
     )  # fmt: skip
     what = "arrival time / observation time of the sample" if relative else "expected arrival time"
+    if not relative:
+        what += " (unit: mean observation time)"
     bar.set_label(what, fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL)
     if own:
@@ -136,6 +138,6 @@ def _draw_times(
     panel.set_ylim(bottom=0.0)
     panel.set_xticks([])
     panel.tick_params(labelsize=SMALL)
-    panel.set_ylabel("time\n(± sd)", fontsize=SMALL)
+    panel.set_ylabel("time (± sd)\nin units of\nits mean", fontsize=SMALL)
     panel.set_label("times")
     panel.spines[["top", "right"]].set_visible(False)
