@@ -6,6 +6,8 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.forecast import LONG, within_seconds
 from sequela.likelihood.histories import sample_posteriors
@@ -217,7 +219,7 @@ class _Tables:
             with self._if_possible("The figure 'timeline'"):
                 budget = self._budget("arrival times", quantiles=False)
                 posteriors = sample_posteriors(self.model, self.data, budget=budget, **self.options)
-                drawings["timeline"] = lambda: plot_timeline(posteriors)
+                drawings["timeline"] = lambda: plot_timeline(posteriors, unit=self._unit_of_time())
         self.announce("figures")
         if self.orders is not None:
             drawings["orders"] = lambda: plot_order_matrix(
@@ -236,6 +238,13 @@ class _Tables:
                     save_figure(axes, self.folder / "figures" / f"{name}.{suffix}")
                 plt.close(axes.figure)
                 bar.advance()
+
+    def _unit_of_time(self) -> str:
+        """Return the unit of the times of this model, for a figure."""
+        if self.data.times is not None and np.isfinite(self.data.times).any():
+            return "that of the known times"
+        rate = self.model.observation.constant_rate
+        return "mean observation time" if rate == 1.0 else "unit of time of the model"
 
     def _budget(self, what: str, *, quantiles: bool) -> Any:
         """Announce a table of all samples, and return a budget for it.
