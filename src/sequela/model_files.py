@@ -8,6 +8,7 @@ import io
 import json
 import zipfile
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
@@ -77,10 +78,20 @@ def content(path: str | os.PathLike[str]) -> bytes:
     except OSError as error:
         # The functions of mhn add the suffix ".csv" to a name. So users may have left it out here.
         other = Path(f"{path}.csv")
-        hint = f"did you mean {str(other)!r}?" if other.is_file() else "check the name"
+        hint = f"did you mean {str(other)!r}?" if other.is_file() else _similar(Path(path))
         raise InputError(
             f"{str(path)!r} cannot be read ({error.strerror or error}); {hint}"
         ) from None
+
+
+def _similar(path: Path) -> str:
+    """Return a hint with a file or folder that has a similar name, if there is one."""
+    try:
+        there = [entry.name for entry in path.absolute().parent.iterdir()]
+    except OSError:
+        there = []
+    close = get_close_matches(path.name, there, n=1)
+    return f"did you mean {str(path.with_name(close[0]))!r}?" if close else "check the name"
 
 
 def json_object(content: bytes) -> dict[str, Any]:

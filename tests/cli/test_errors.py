@@ -81,10 +81,19 @@ def test_lack_of_memory_is_explained(failing):
     assert "not enough memory (an array of 80 GB). Read fewer items" in result.stderr
 
 
-def test_an_interrupt_is_quiet(failing):
+def test_an_interrupt_is_named(failing, monkeypatch, tmp_path):
     result = failing(KeyboardInterrupt())
     assert result.exit_code == 130
-    assert result.output == ""
+    assert result.output == "sequela: interrupted\n"
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sequela.report.run_fit", stop)
+    result = CliRunner().invoke(main, ["fit", "samples.csv", "-o", str(tmp_path / "fit")])
+    assert result.exit_code == 130
+    assert result.stderr.startswith("sequela: interrupted; run the same command again")
+    assert "--checkpoint" in result.stderr
 
 
 def test_a_reader_that_left_is_no_error(failing):
@@ -127,3 +136,60 @@ def test_a_command_that_is_silent_for_a_moment_says_that_it_is_at_work(monkeypat
     monkeypatch.setitem(main.commands, "slow", slow)
     assert CliRunner().invoke(main, ["slow"]).exit_code == 0
     assert said == ["sequela: slow begins ..."]
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """Return the path of a table with a column `age`, and the folder of a fit without it."""
+    place = tmp_path_factory.mktemp("fitted")
+    rows = [f"s{i},{i % 2},{i % 3 % 2},{40 + i % 7}" for i in range(40)]
+    (place / "table.csv").write_text("\n".join(["sample,KRAS,APC,age", *rows]))
+    arguments = ["fit", str(place / "table.csv"), "-o", str(place / "fit"), "--drop", "age"]
+    done = CliRunner().invoke(main, [*arguments, "--no-check", "--figures", "none"])
+    assert done.exit_code == 0, done.output
+    return place / "table.csv", place / "fit"
+
+
+def test_columns_that_the_fit_dropped_are_dropped_again(fitted, tmp_path):
+    table, folder = fitted
+    for command in ("time", "score"):
+        done = CliRunner().invoke(main, [command, str(folder), str(table)])
+        assert done.exit_code == 0, done.output
+        assert "1 item dropped, because of --drop: age" in done.stderr
+    other = tmp_path / "new.csv"
+    other.write_text("sample,KRAS,APC\nx,1,0\n")  # a table without the column is read, too
+    assert CliRunner().invoke(main, ["time", str(folder), str(other)]).exit_code == 0
+    written = CliRunner().invoke(main, ["report", str(folder)])
+    assert "because of --drop: age" in written.stderr  # `sequela report` itself has no --drop
+
+
+def test_a_hint_names_only_options_of_the_command(fitted, tmp_path):
+    table, folder = fitted
+    model = tmp_path / "model.npz"
+    model.write_bytes((folder / "model.npz").read_bytes())
+    said = CliRunner().invoke(main, ["time", str(model), str(table)]).stderr
+    assert "use --drop age" in said
+    assert "--times" not in said
+    said = CliRunner().invoke(main, ["fit", str(table), "-o", str(tmp_path / "fit")]).stderr
+    assert "use --times age, otherwise --drop age" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["fit", "TABLE"], "For example: -o results"),
+        (["plot", "orders", "FOLDER"], "For example: -o figure.png"),
+        (["plot", "order", "FOLDER", "-o", "x.png"], "Did you mean 'orders'?"),
+        (["plot", "FOLDER", "orders", "-o", "x.png"], "Write KIND before MODEL"),
+        (["next", "FOLDER", "--state", "APC KRAS"], "separate items by commas: --state 'APC,KRAS'"),
+        (["time", "FOLDERS", "TABLE"], "fit'?"),
+        (["fit", "TABLE", "-o", "x", "--drop", "gender"], "The columns are sample, KRAS, APC, age"),
+        (["fit", "TABLE", "-o", "x"], "expected 0 or 1 (or true or false, yes or no)"),
+    ],
+)
+def test_a_wrong_argument_is_explained_with_an_example(fitted, arguments, said):
+    table, folder = fitted
+    text = {"TABLE": str(table), "FOLDER": str(folder), "FOLDERS": f"{folder}s"}
+    result = CliRunner().invoke(main, [text.get(part, part) for part in arguments])
+    assert result.exit_code == 2
+    assert said in result.stderr

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 import sequela
 from posteriors import stops
+from report.made_posterior import made_posterior
 from sequela.cli import main
+from sequela.questions import check_fit
 from sequela.report import posterior_run
+from sequela.report.posterior_run import PosteriorReport
 from sequela.report.tables import samples_table, write_table
 
 ARGUMENTS = ("--draws", "20", "--chains", "2", "--seed", "1", "--threads", "1")
@@ -55,6 +60,44 @@ def test_a_folder_with_draws_tables_and_a_record(table, tmp_path):
     assert record["command"] == "posterior"
     assert record["options"]["random_state"] == 1
     assert record["result"]["converged"] is False
+
+
+def test_a_posterior_whose_models_do_not_describe_the_data_is_not_trusted(tmp_path):
+    """Leave out all empty samples: no theta describes sets of items that are this rare."""
+    drawn = sequela.simulate(np.diag(8 * [-2.0]), 600, random_state=1).to_dataset()
+    lines, verdicts = {}, {}
+    for name, kept in (("all", np.full(600, fill_value=True)), ("some", drawn.set_sizes > 0)):
+        path, folder = tmp_path / f"{name}.csv", tmp_path / name
+        write_table(samples_table(drawn.select_samples(kept).without_times()), path)
+        shown = run("posterior", path, "-o", folder, *ARGUMENTS)
+        assert shown.exit_code == 0, shown.output
+        lines[name] = shown.stdout
+        record = json.loads((folder / "run.json").read_text())["result"]["fit_check"]
+        assert (not record["findings"]) == (name == "all")
+        page = (folder / "report.html").read_text("utf-8")
+        assert ("The model does not describe the data well" in page) == (name == "some")
+        verdicts[name] = set(pd.read_csv(folder / "orders.csv")["verdict"])
+        assert run("report", folder).exit_code == 0
+        assert (folder / "report.html").read_text("utf-8") == page
+    assert "agree with the model, as far as these tests can show" in lines["all"]
+    assert "The model does not describe the data, so its orders cannot be trusted:" in lines["some"]
+    assert "samples have no items at all" in lines["some"]
+    assert not verdicts["some"] & {"the data can tell", "the data suggest it"}
+
+
+def test_orders_are_not_trusted_if_the_models_do_not_fit(table, tmp_path):
+    """Verdicts change in the table, the JSON and the terminal, but not in the draws."""
+    data = sequela.read_table(table).data
+    found = made_posterior(data, chains=2, draws=400, spread=0.01)
+    sure = found.but(draws=replace(found.draws, orders=0.9 + 0.05 * found.draws.orders))
+    early = np.zeros((100, 3), dtype=bool)
+    bad = check_fit(sure, early, random_state=1)
+    assert not bad.fits
+    report = PosteriorReport(sure, tmp_path, bad)
+    assert set(sure.orders()["verdict"]) == {"the data can tell"}
+    assert set(report.orders()["verdict"]) == {"not trusted: the model does not fit"}
+    assert {row["verdict"] for row in report.to_json()["orders"]} == set(report.orders()["verdict"])
+    assert report.to_json()["fit_check"]["findings"] == list(bad.findings)
 
 
 def test_more_draws_and_json(table, tmp_path):

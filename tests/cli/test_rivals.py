@@ -85,3 +85,23 @@ def test_the_evidence_of_one_reversal_does_not_overrule_a_fit(evidence, warned, 
     }  # fmt: skip
     show({"table": [row], "moves": 0})
     assert ("do not report the order" in capsys.readouterr().out) == warned
+
+
+@pytest.mark.parametrize(
+    ("evidence", "rival", "moves", "said"),
+    [
+        (-1.5, 0.3, 1, ["evidence is below 0", "replaced the given model (1 time)", "2.7"]),
+        (0.0, 0.6, 0, ["no model with the opposite order was found"]),
+        (1.5, 0.3, 0, []),
+    ],
+)
+def test_an_odd_row_is_explained(evidence, rival, moves, said, capsys):
+    row = {
+        "first": "A", "second": "B", "probability": 0.7, "rival_probability": rival,
+        "evidence": evidence, "evidence_se": 0.0,
+    }  # fmt: skip
+    show({"table": [row], "moves": moves})
+    shown = capsys.readouterr().out
+    assert all(text in shown for text in said)
+    for text in ("evidence is below 0", "replaced the given model", "no model with the opposite"):
+        assert (text in shown) == any(text in part for part in said)

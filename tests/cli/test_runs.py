@@ -539,7 +539,12 @@ def test_a_fit_has_its_observation_times_and_says_whether_it_fits(tmp_path):
         run("fit", example_path("samples.csv"), "-o", made, "--json", *options).stdout
     )
     assert shown["fit_check"]["tests"]
-    assert any("not checked" in notice for notice in shown["notices"])
+    said = next(notice for notice in shown["notices"] if "not checked" in notice)
+    assert "`sequela rivals FOLDER DATA`" in said
+    assert "`sequela posterior` assumes exponential times" in said
+    advice = run("order", made).stdout
+    assert "`sequela rivals` shows whether the data can tell" in advice
+    assert "`sequela posterior` assumes exponential observation times" in advice
     model = sequela.Model.load(made / "model.npz")
     assert model.observation == sequela.Gamma(3.0)
     record = json.loads((made / "run.json").read_text())

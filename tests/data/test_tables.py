@@ -18,11 +18,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import sequela
+from cli.invoking import run as run_command
 from label_strategies import distinct
 from label_strategies import labels as any_labels
 from sequela import InputError
 from sequela.data._table_columns import _ID_NAMES
 from sequela.data.tables import read_table
+from sequela.report.reading import read_samples, read_to_learn
 
 REAL = Path(os.environ.get("SEQUELA_DATA", Path(__file__).parents[3] / "shared" / "data"))
 real = pytest.mark.skipif(not REAL.is_dir(), reason=f"no real data in {REAL}")
@@ -370,3 +373,74 @@ def test_a_table_that_may_have_its_items_in_rows(tmp_path):
     assert warned()
     assert not warned(items_in_rows=True)
     assert not warned(most_frequent=5)
+
+
+@pytest.mark.parametrize(
+    ("samples", "items", "refused"),
+    [(12, 300, True), (5, 50, True), (100, 500, False), (378, 410, False), (4, 49, False)],
+)
+def test_a_model_is_not_learned_from_a_table_that_clearly_has_its_items_in_rows(
+    tmp_path, samples, items, refused
+):
+    path = tmp_path / "turned table.csv"
+    values = np.random.default_rng(1).random((samples, items)) < 0.5
+    frame = pd.DataFrame(values.astype(int), index=[f"G{i}" for i in range(samples)])
+    frame.columns = [f"P{j}" for j in range(items)]
+    frame.to_csv(path)
+    if not refused:
+        assert read_to_learn(path).data.n_items == items
+        return
+    with pytest.raises(InputError) as caught:
+        read_to_learn(path)
+    said = str(caught.value)
+    assert f"{items} items, but only {samples} samples" in said
+    command = f"`sequela import --table '{path}' --items-in-rows -o table.csv`"
+    assert command in said
+    # The user can continue anyway, and other commands read such a table.
+    assert read_to_learn(path, most_frequent=items).data.n_items == items
+    assert read_samples(path).data.n_items == items
+
+
+def test_the_command_in_the_error_about_items_in_rows_turns_the_table(tmp_path, monkeypatch):
+    drawn = sequela.simulate(sequela.example_theta(), 100, random_state=1).to_dataset()
+    frame = drawn.without_times().to_frame().astype(int)
+    frame.index = [f"S{i}" for i in range(100)]
+    frame.T.to_csv(tmp_path / "turned.csv")
+    monkeypatch.chdir(tmp_path)
+    for command in (["fit", "turned.csv", "-o", "fit"], ["posterior", "turned.csv", "-o", "fit"],
+                    ["path", "turned.csv"], ["subtypes", "turned.csv"]):  # fmt: skip
+        said = run_command(*command, code=2).stderr
+        assert "run `sequela import --table turned.csv --items-in-rows -o table.csv`" in said
+        assert "--most-frequent 20" in said
+    run_command("import", "--table", "turned.csv", "--items-in-rows", "-o", "table.csv")
+    assert read_table("table.csv").data.n_items == drawn.n_items
+
+
+@pytest.mark.parametrize("label", ["", "index", "Unnamed: 0"])
+def test_the_index_of_a_pandas_table_is_not_read_as_ids(tmp_path, label):
+    path = tmp_path / "table.csv"
+    rows = [f"{row},P{row},{row % 2},1" for row in range(30)]
+    path.write_text("\n".join([f"{label},patient_id,A,B", *rows]))
+    read = read_table(path)
+    assert read.data.items == ("A", "B")
+    assert read.data.samples[:2] == ("P0", "P1")
+    assert any("looks like the index of a pandas table" in x for x in read.summary.notices())
+    assert not read.summary.dropped_items
+    # A column of ids with another label is not recognised, but the error names the reason.
+    path.write_text("\n".join([f"{label},who,A,B", *rows]))
+    with pytest.raises(InputError, match=r"looks like the index of a .* to_csv\(\.\.\., index=Fal"):
+        read_table(path)
+    # Numbers that are not row numbers are ids, as before.
+    path.write_text(f"{label},A,B\n7,1,0\n9,0,1\n")
+    assert read_table(path).data.samples == ("7", "9")
+
+
+def test_ids_that_occur_twice_are_only_items_if_they_can_be_cells(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("sample,A\ns1,1\ns1,0\n")
+    with pytest.raises(InputError) as caught:
+        read_table(path)
+    assert "samples=False" not in str(caught.value)
+    path.write_text("sample,A\n1,1\n1,0\n")
+    with pytest.raises(InputError, match="samples=False"):
+        read_table(path)

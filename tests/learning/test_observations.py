@@ -22,7 +22,7 @@ from sequela import (
     simulate,
 )
 from sequela.learning import compare_observations, fit_observation_effects, penalty_max
-from sequela.learning.observations import _choose, _read_kinds
+from sequela.learning.observations import ObservationComparison, _choose, _read_kinds
 from sequela.observation import parse_observation
 from sequela.questions import item_frequencies, time_posterior
 
@@ -200,3 +200,20 @@ def test_what_does_not_know_these_times_says_so():
         time_posterior(model, [True, False, False])
     with pytest.raises(InputError, match="missing cells"):
         log_likelihood(model, [[True, None, False]])
+
+
+@pytest.mark.parametrize(
+    ("kinds", "chosen", "beyond"),
+    [
+        ([Exponential(), Gamma(2.0), Gamma(30.0)], 2, Gamma(60.0)),
+        ([Exponential(), Gamma(2.0), Gamma(30.0)], 1, None),
+        ([Exponential(), Gamma(0.5), Gamma(2.0)], 1, Gamma(0.25)),
+        ([Exponential(), Gamma(2.0), Gamma(30.0)], 0, None),
+        ([Exponential(), Gamma(2.0), Gamma(150.0)], 2, None),  # there is no larger shape
+        ([Exponential(), HeavyTailed(1.5), HeavyTailed(5.0)], 1, HeavyTailed(1.25)),
+        ([Exponential(), HeavyTailed(1.5), HeavyTailed(5.0)], 2, None),  # then exponential
+    ],
+)
+def test_a_chosen_shape_at_the_end_of_the_list_names_a_shape_beyond(kinds, chosen, beyond):
+    compared = ObservationComparison(tuple(kinds), np.zeros((3, 4)), chosen, 5, 1)
+    assert compared.beyond == beyond

@@ -138,7 +138,7 @@ def test_cells_of_a_posterior_fade_with_the_uncertainty_of_the_order():
     a, b, c = (rows.index(label) for label in "abc")
     assert alpha[a, b] == alpha[b, a] == 1.0
     assert alpha[a, c] == alpha[c, a] == pytest.approx(0.12)
-    assert "grey: order less than 95% certain" in ax.get_xlabel()
+    assert "grey number: order less than 95% certain" in ax.get_xlabel()
     written = {text.get_text() for text in ax.texts}
     low, high = orders.low.loc["a", "c"], orders.high.loc["a", "c"]
     assert f"{low:.2f} to {high:.2f}".replace("0.", ".") in written

@@ -129,6 +129,18 @@ def test_search_leaves_a_wrong_order():
     assert float(order_probability(found.model, "0", "1")) > 0.9
 
 
+@pytest.mark.parametrize(("seed", "pair"), [(0, ("0", "2")), (2, ("1", "2"))])
+def test_a_rival_has_the_opposite_order(seed, pair):
+    """Here, the first fit ends at another optimum, in which the order of the pair is the same."""
+    theta = np.diag([0.0, -0.5, -0.8, -1.5, -2.0, -2.2, -2.5])
+    theta[0, 2], theta[1, 2], theta[0, 3], theta[1, 4] = 1.2, 0.8, 0.9, 0.7
+    data = simulate(theta, 250, random_state=seed).to_dataset().without_times()
+    pairs = [("0", "1"), ("0", "2"), ("1", "2")]
+    table = rival_orders(fit(data, penalty=0.01), data, pairs=pairs, random_state=1).table
+    row = table.set_index(["first", "second"]).loc[pair]
+    assert row["probability"] > 0.5 > row["rival_probability"]
+
+
 def test_pairs_by_name_and_in_either_order():
     model = MODEL
     one = rival_orders(model, SETS, pairs=[("0", "1")], search=False, random_state=1).table

@@ -198,18 +198,55 @@ def test_the_model_is_kept_if_a_later_table_fails(table, failure, tmp_path, monk
         raise failure
 
     monkeypatch.setattr(fit_folder, "pseudo_times", fail)
+    why = "was interrupted" if isinstance(failure, KeyboardInterrupt) else "could not be finished"
     for name in ("fit.incomplete", "fit.incomplete-2"):
         with pytest.raises(type(failure)):
             run_fit(table, tmp_path / "fit", OPTIONS, output=PLAIN)
         assert not (tmp_path / "fit").exists()
         kept = tmp_path / name
+        assert f"{str(tmp_path / 'fit')!r} {why}" in caplog.text
         assert f"{str(kept)!r}" in caplog.text
+        assert "removes this folder" in caplog.text
         assert {"model.npz", "theta.csv", "interactions.csv", "orders.csv"} <= set(contents(kept))
     monkeypatch.undo()
     again = repeat_run(kept, tmp_path / "fit", output=PLAIN)
     assert again.same_as_repeated is True
     assert sequela.Model.load(kept / "model.npz") == again.model
     assert len(list(tmp_path.iterdir())) == 3  # no temporary folder is left
+
+
+def test_an_answer_that_cannot_be_computed_does_not_cost_the_fit(table, tmp_path, monkeypatch):
+    """Without quantiles, the table of times has means; a table without an answer is left out."""
+    usual = fit_folder.pseudo_times
+
+    def without_quantiles(*arguments, quantiles=(0.5,), **options):
+        if quantiles:
+            raise sequela.InputError("the rates differ too much")
+        return usual(*arguments, quantiles=quantiles, **options)
+
+    def fail(*_, **__):
+        raise sequela.BudgetError("too large")
+
+    monkeypatch.setattr(fit_folder, "pseudo_times", without_quantiles)
+    monkeypatch.setattr(fit_folder, "item_frequencies", fail)
+    monkeypatch.setattr(fit_folder, "sample_posteriors", fail)
+    monkeypatch.setattr("sequela.report.fit_checks.order_ranges", fail)
+    found = run_fit(table, tmp_path / "fit", OPTIONS, output=OutputOptions(figures=("svg",)))
+    times = pd.read_csv(tmp_path / "fit" / "pseudo_times.csv")
+    assert list(times.columns) == ["sample", "size", "mean", "sd", "se", "method"]
+    assert np.isfinite(times["mean"]).all()
+    assert {"report.html", "model.npz", "figures/orders.svg"} <= set(found.files)
+    assert not {"frequencies.csv", "figures/timeline.svg"} & set(found.files)
+    said = "\n".join(found.notices)
+    assert "no quantiles: the rates differ too much. With a larger penalty" in said
+    assert "frequencies.csv was not written: too large" in said
+    assert "The figure 'timeline' was not written: too large" in said
+    assert "the orders that the data allow were not checked: too large" in said
+
+    monkeypatch.undo()
+    monkeypatch.setattr("sequela.report.fit_run.write_report", fail)
+    found = run_fit(table, tmp_path / "again", replace(OPTIONS, check=False), output=PLAIN)
+    assert "report.html was not written: too large" in found.notices
 
 
 def test_a_fit_that_fails_leaves_nothing(table, tmp_path):

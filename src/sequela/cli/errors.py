@@ -22,6 +22,12 @@ __all__ = ["INTERRUPTED", "Commands"]
 BAD_INPUT = 2  # click uses the same exit code for a wrong option
 FAILURE = 1
 _LABELS = {"items", "first"}  # arguments of commands whose values are labels of items
+# What to do after an interrupt, for commands that write a folder.
+_AGAIN = {
+    "fit": "run the same command again to start from the beginning. With --checkpoint FILE, a fit "
+    "is saved while it runs, and the same command continues it",
+    "posterior": "run the same command again, with --continue if the folder exists",
+}
 INTERRUPTED = 130  # the exit code that shells use for a program stopped by Ctrl-C
 
 
@@ -45,6 +51,7 @@ class Commands(ExtensibleGroup):
             with _visible_usage():
                 return super().invoke(ctx)
         except KeyboardInterrupt:
+            echo(_about_interrupt(ctx.invoked_subcommand), err=True)
             ctx.exit(INTERRUPTED)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise  # click itself shows a message for these exceptions
@@ -58,18 +65,38 @@ class Commands(ExtensibleGroup):
             ctx.exit(BAD_INPUT if isinstance(error, InputError) else FAILURE)
 
 
+def _about_interrupt(command: str | None) -> str:
+    """Return a text that says that a command was interrupted, and how to run it again."""
+    how = _AGAIN.get(command or "")
+    return f"sequela: interrupted{'' if how is None else f'; {how}'}"
+
+
 @contextlib.contextmanager
 def _visible_usage() -> Iterator[None]:
     """Escape control characters in the arguments that error messages of click quote."""
     try:
         yield
     except click.ClickException as error:
-        error.message = visible(error.message + _label_hint(error))  # type: ignore[misc]
+        error.message = visible(error.message + _label_hint(error) + _output_hint(error))  # type: ignore[misc]
         for name in ("option_name", "possibilities"):
             quoted: str | Sequence[str] | None = getattr(error, name, None)
             if isinstance(quoted, str):
                 setattr(error, name, visible(quoted))
         raise
+
+
+def _output_hint(error: click.ClickException) -> str:
+    """Return an example if the required option --output is missing, or an empty text."""
+    if (
+        not isinstance(error, click.MissingParameter)
+        or getattr(error.param, "name", "") != "output"
+    ):
+        return ""
+    about = getattr(error.param, "help", None) or ""
+    name = "results"
+    if "CSV" in about or ".png" in about:
+        name = "table.csv" if "CSV" in about else "figure.png"
+    return f"For example: -o {name}"
 
 
 def _label_hint(error: click.ClickException) -> str:

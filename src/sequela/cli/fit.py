@@ -28,11 +28,12 @@ from sequela.cli.output import (
 )
 
 if TYPE_CHECKING:
+    from sequela.learning.fit_check import FitCheck
     from sequela.report import Execution, FitReport, OutputOptions
 
 _SHOWN_ORDERS = 8
 
-__all__ = ["execution_for", "fit", "read_output", "show"]
+__all__ = ["execution_for", "fit", "read_output", "show", "show_fit_check"]
 
 
 @click.command(
@@ -238,7 +239,7 @@ def show(report: FitReport, data: Path | None = None) -> None:
     )
     _show_effects(report, console)
     _show_orders(report, console)
-    _show_check(report, console)
+    show_fit_check(report.fit_check, console)
     _show_effects_check(report, console)
     _suggest(report, data, console)
     print_notices(report.notices)
@@ -282,9 +283,11 @@ def _show_orders(report: FitReport, console: Any) -> None:
         for line in told:
             console.print(line, soft_wrap=True, markup=False)
         items = report.model.n_items
+        left = len(check.table) - len(told)
+        more = f" ({left} of them are listed only in order_ranges.csv)" if left > 0 else ""
         console.print(
             f"These are pairs with strong interactions: {len(check.table)} of "
-            f"{items * (items - 1) // 2} pairs were checked. The order of other pairs may be "
+            f"{items * (items - 1) // 2} pairs were checked{more}. The order of other pairs may be "
             "clearer. Their probabilities are in orders.csv, and `sequela posterior` "
             "computes how certain they are",
             soft_wrap=True,
@@ -340,9 +343,8 @@ def _suggest(report: FitReport, data: Path | None, console: Any) -> None:
     console.print(steps, soft_wrap=True)
 
 
-def _show_check(report: FitReport, console: Any) -> None:
+def show_fit_check(check: FitCheck | None, console: Any) -> None:
     """Print whether the model describes the data, and what to try if it does not."""
-    check = report.fit_check
     if check is None or not check.tests:
         return
     if check.fits:
@@ -382,8 +384,29 @@ def _show_observations(report: FitReport, console: Any) -> None:
         console,
         {"Observation times": False, "Held-out gain (nats)": True, "": False},
         [
-            (row["observation"], f"{row['gain']:.1f} +- {row['se']:.1f}", "*" * int(row["chosen"]))
+            (_short(row["observation"]), f"{row['gain']:.1f} +- {row['se']:.1f}",
+             "*" * int(row["chosen"]))
             for row in report.observations.table.to_dict("records")
         ],
+    )  # fmt: skip
+    console.print(
+        "gain: how much better samples that were left out are predicted than with exponential "
+        "times. 1 nat is a factor of 2.7 in likelihood. *: chosen",
+        soft_wrap=True,
     )
+    beyond = report.observations.beyond
+    if beyond is not None:
+        from sequela.report.effects_run import name_of_observation
+
+        console.print(
+            "The chosen shape is at the end of the compared shapes, so a shape beyond it may be "
+            f"better. To learn a model with such a shape: --observation "
+            f"{name_of_observation(beyond)}",
+            soft_wrap=True,
+        )
     console.print("")
+
+
+def _short(observation: str) -> str:
+    """Return the name of an observation for the terminal, without one number per item."""
+    return "effects of items" if observation.startswith("ObservationEffects(") else observation

@@ -23,6 +23,7 @@ __all__ = [
     "drop_option",
     "force_option",
     "load_data",
+    "load_data_for",
     "load_model",
     "load_posterior",
     "model_argument",
@@ -244,14 +245,48 @@ def load_data(
     weights: str | None = None,
     orders: str | None = None,
     drop: tuple[str, ...] | None = None,
+    to_learn: bool = False,
 ) -> Dataset:
-    """Read a table of samples and items, and print notices about the import on standard error."""
-    from sequela.report import read_samples
+    """Read a table of samples and items, and print notices about the import on standard error.
 
-    return read_samples(
+    With `to_learn`, a table that clearly has its items in rows is an error.
+    """
+    from sequela.report.reading import read_samples, read_to_learn
+
+    read = read_to_learn if to_learn else read_samples
+    return read(
         path, times=times, most_frequent=most_frequent, weights=weights, orders=orders,
         drop=drop or (),
     ).data  # fmt: skip
+
+
+def load_data_for(
+    model_path: Path, path: Path, *, drop: tuple[str, ...] | None = None, **options: Any
+) -> Dataset:
+    """Read samples for a model like `load_data`.
+
+    If `model_path` is the folder of a run, and `drop` is None, the columns that the run dropped are
+    dropped here, too.
+    """
+    return load_data(
+        path, drop=_recorded_drop(model_path, path) if drop is None else drop, **options
+    )
+
+
+def _recorded_drop(model_path: Path, data: Path) -> tuple[str, ...]:
+    """Return the columns of DATA that the run in the folder `model_path` dropped."""
+    from sequela.data.tables import text_rows
+    from sequela.report.run import RUN_NAME, Run
+    from sequela.support.errors import InputError
+
+    if not (model_path / RUN_NAME).is_file():
+        return ()
+    try:
+        labels = next(text_rows(data, None, None)[0])[1]
+        dropped = Run.read(model_path).options.get("drop") or ()
+    except (InputError, StopIteration, UnicodeDecodeError):
+        return ()  # reading the whole table gives a better message
+    return tuple(label for label in dropped if label in labels)
 
 
 def split_items(text: str | None) -> list[str] | None:

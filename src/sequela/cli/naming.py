@@ -50,6 +50,11 @@ class CommandNames:
         self._reader = {} if reader is None or reader is command else _options(reader)
         self._reader_name = "" if reader is None else reader.name
 
+    def owns(self, name: str) -> bool:
+        """Return whether the running command itself has an option for an argument."""
+        wanted = _ALIASES.get(name, name)
+        return (self._name, wanted) not in _OTHER_MEANING and wanted in self._own
+
     def find(self, name: str, value: Any = None) -> str | None:
         """Return the option that sets an argument to a value; None if there is no such option."""
         wanted = _ALIASES.get(name, name)

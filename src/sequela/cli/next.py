@@ -54,7 +54,7 @@ def next_command(
     numbers are then averages over them, given what is known of all other items.
     """
     model = load_model(model_path)
-    _refuse_name_of_sample(model, model_path, chosen.present or [])
+    _refuse_other_texts(model, model_path, chosen.present or [])
     sample = chosen.read(model, model_path)
     if within is not None and sample.missing:
         raise click.UsageError(
@@ -71,11 +71,16 @@ def next_command(
         show(report, max_items)
 
 
-def _refuse_name_of_sample(model: Model, folder: Path, state: list[str]) -> None:
-    """Raise an error if `state` is the name of a sample and not an item."""
+def _refuse_other_texts(model: Model, folder: Path, state: list[str]) -> None:
+    """Raise an error if `state` is the name of a sample, or names items without commas."""
     unknown = [label for label in state if label not in model.items]
     if len(state) == 1 and unknown and _is_sample(folder, state[0]):
         raise click.UsageError(f"{state[0]!r} is a sample, not an item; use --sample {state[0]!r}")
+    parts = state[0].split() if len(state) == 1 and unknown else []
+    if len(parts) > 1 and all(part in model.items for part in parts):
+        raise click.UsageError(
+            f"--state is {state[0]!r}; separate items by commas: --state {','.join(parts)!r}"
+        )
 
 
 def _is_sample(folder: Path, name: str) -> bool:

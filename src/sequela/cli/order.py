@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 __all__ = ["order"]
 
 _NOT_CHECKED = {"low": None, "high": None, "verdict": Verdict.NOT_CHECKED.value}
+# Which commands show whether the data can tell an order, by the kind of the observation.
+_CHECKS = {
+    "exponential": "`sequela posterior` and `sequela rivals` show whether the data can tell.",
+    "effects": "The data cannot distinguish effects on the observation from interactions, and "
+    "`sequela posterior` assumes that there are no such effects.",
+}
+_OTHER_TIMES = (
+    "`sequela rivals` shows whether the data can tell. `sequela posterior` assumes exponential "
+    "observation times, so it does not say how certain the orders of this model are."
+)
 
 
 @click.command(
@@ -76,7 +86,7 @@ def order(
     if as_json:
         print_json(report)
     else:
-        show(report, model_path)
+        show(report, model_path, model.observation.kind)
 
 
 def make_report(
@@ -125,8 +135,8 @@ def add_ranges(pairs: list[dict[str, Any]], model_path: Path) -> bool:
     return True
 
 
-def show(report: dict[str, Any], model_path: Path) -> None:
-    """Print the pairs, the most certain first."""
+def show(report: dict[str, Any], model_path: Path, kind: str = "exponential") -> None:
+    """Print the pairs, the most certain first. `kind` is the kind of the observation."""
     console = make_console()
     columns = {"First": False, "Then": False, "Probability": True}
     if report["checked"]:
@@ -154,7 +164,7 @@ def show(report: dict[str, Any], model_path: Path) -> None:
         )
     if report["seed"] is not None:
         console.print(f"\n{report['draws']:,} draws, seed {report['seed']}", soft_wrap=True)
-    console.print(f"\n{_advice(report, model_path)}", soft_wrap=True)
+    console.print(f"\n{_advice(report, model_path, kind)}", soft_wrap=True)
 
 
 def _what_is_known(report: dict[str, Any]) -> str:
@@ -167,14 +177,14 @@ def _what_is_known(report: dict[str, Any]) -> str:
     return f"{said}\n"
 
 
-def _advice(report: dict[str, Any], model_path: Path) -> str:
+def _advice(report: dict[str, Any], model_path: Path, kind: str) -> str:
     """Return a text that says how certain these orders are, and what to do next."""
     said = (
         "These are the probabilities in this model; other models may fit the data equally well "
         "with a different order."
     )
     if not report["checked"]:
-        return f"{said} `sequela posterior` and `sequela rivals` show whether the data can tell."
+        return f"{said} {_CHECKS.get(kind, _OTHER_TIMES)}"
     if report["given"] is not None:
         said += (
             " Ranges and verdicts are for all samples with both items, not only for this sample."

@@ -83,8 +83,9 @@ def path(
     """
     check_output(output, force=force)
     samples = load_data(
-        data, times=options["times"], most_frequent=options["most_frequent"], drop=options["drop"]
-    )
+        data, times=options["times"], most_frequent=options["most_frequent"], drop=options["drop"],
+        to_learn=True,
+    )  # fmt: skip
     shared: dict[str, Any] = {
         "n_penalties": options["penalties"],
         "ratio": options["ratio"],

@@ -12,7 +12,7 @@ from sequela.cli.inputs import (
     data_argument,
     drop_option,
     force_option,
-    load_data,
+    load_data_for,
     load_posterior,
     run_options,
 )
@@ -109,7 +109,7 @@ def plan(
     options = {name: value for name, value in {**asked, **settings}.items() if value is not None}
     for name in ("samples", "clocks"):
         options[name] = _numbers(name, options.get(name))
-    samples = load_data(data, drop=drop, orders=orders)
+    samples = load_data_for(posterior_path, data, drop=drop, orders=orders)
     found = plan_study(
         load_posterior(posterior_path), samples, options.pop("first"), options.pop("second"),
         **options,

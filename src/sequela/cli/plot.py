@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from sequela.cli.inputs import (
     check_output,
     drop_option,
     force_option,
-    load_data,
+    load_data_for,
     load_model,
     model_argument,
     run_options,
@@ -21,6 +22,19 @@ from sequela.cli.output import echo
 from sequela.report.figures import FIGURES, FigureOptions, needs_data
 
 __all__ = ["plot"]
+
+
+class Kind(click.Choice):  # type: ignore[type-arg]
+    """The kinds of figures; the error for an unknown kind names the most similar one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a kind, or fail with a hint."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            close = get_close_matches(str(value).casefold(), list(FIGURES), n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else " Write KIND before MODEL."
+            raise click.BadParameter(error.message + hint, ctx, param) from None
 
 
 def _kinds() -> str:
@@ -37,7 +51,7 @@ def _kinds() -> str:
     epilog=f"\b\nKinds:\n{_kinds()}\n\n"
     "\b\nExample:\n  sequela plot timeline glioblastoma samples.csv -o timeline.svg"
 )
-@click.argument("kind", type=click.Choice(list(FIGURES)), metavar="KIND")
+@click.argument("kind", type=Kind(list(FIGURES)), metavar="KIND")
 @model_argument
 @click.argument("data", type=click.Path(path_type=Path), required=False)
 @click.option(
@@ -84,7 +98,7 @@ def plot(
     if data is None and needs_data(kind):
         raise click.UsageError(f"`sequela plot {kind}` needs DATA: a table of samples")
     model = load_model(model_path)
-    table = None if data is None else load_data(data, drop=shown["drop"])
+    table = None if data is None else load_data_for(model_path, data, drop=shown["drop"])
     chosen = FigureOptions(
         items=_labels(shown["items"]),
         samples=_labels(shown["samples"]),

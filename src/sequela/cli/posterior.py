@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sequela.cli.errors import INTERRUPTED
-from sequela.cli.fit import execution_for
+from sequela.cli.fit import execution_for, show_fit_check
 from sequela.cli.inputs import (
     data_argument,
     drop_option,
@@ -127,7 +127,7 @@ def show(report: PosteriorReport) -> None:
     """Print the orders that the data determine best, and whether the chains converged."""
     console = make_console()
     found = report.posterior
-    table = found.orders()
+    table = report.orders()
     rows = [
         [
             row["first"], row["second"], f"{row['probability']:.2f}",
@@ -148,10 +148,12 @@ def show(report: PosteriorReport) -> None:
         "The table shows the mean of this share over all drawn models, and an interval "
         "with 90% of its values.\n"
         "usually first: the probability that this share is more than half. The data can tell an "
-        "order if this probability is at least 0.95.\n"
+        "order if this probability is at least 0.95. The data suggest an order if it is at least "
+        "0.80; do not report such an order as known.\n"
         "samples: the number of samples with both items.",
         soft_wrap=True,
     )
+    show_fit_check(report.fit_check, console)
     console.print(f"\n{found.convergence.message}", soft_wrap=True)
     console.print(f"Seed {found.seed}. All results are in {report.folder}", soft_wrap=True)
     page = (report.folder / "report.html").absolute()

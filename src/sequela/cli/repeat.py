@@ -100,7 +100,9 @@ def repeat(
     stopped, run it again to continue. `sequela collect` makes tables of the records.
     """
     where = take_run_arguments(given)
-    samples = load_data(data, times=times, most_frequent=most_frequent, drop=given.pop("drop"))
+    samples = load_data(
+        data, times=times, most_frequent=most_frequent, drop=given.pop("drop"), to_learn=True
+    )
     plan = _plan(samples, _seed(seed, output, where["share"]), given)
     from sequela.repeats import run
     from sequela.report import describe_repeats

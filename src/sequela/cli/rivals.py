@@ -12,7 +12,7 @@ from sequela.cli.inputs import (
     data_argument,
     drop_option,
     force_option,
-    load_data,
+    load_data_for,
     load_model,
     model_argument,
     run_options,
@@ -80,7 +80,8 @@ def rivals(
             raise click.UsageError(f"--pair is {text!r}; expected two items, such as A,B")
         chosen.append((pair[0], pair[1]))
     report = make_report(
-        load_model(model_path), load_data(data, times=asked["times"], drop=asked["drop"]),
+        load_model(model_path),
+        load_data_for(model_path, data, times=asked["times"], drop=asked["drop"]),
         chosen or None, asked["least_effect"], settings,
     )  # fmt: skip
     if output is not None:
@@ -138,11 +139,32 @@ def show(report: dict[str, Any]) -> None:
         "evidence (nats)": True, "can the data tell": False,
     }  # fmt: skip
     print_table(console, columns, rows)
+    console.print(
+        "\nevidence: how much better the data fit this order than the opposite order, if both "
+        "models may use the same interactions. 1 nat is a factor of 2.7 in likelihood.",
+        soft_wrap=True,
+    )
     if report["moves"]:
         console.print(
-            "\nA model with a reversed order fitted the data better and replaced the given model "
+            "\nThe search found a better model, which replaced the given model "
             f"({report['moves']} {'time' if report['moves'] == 1 else 'times'}). The table is "
-            "about the better model.",
+            "about the better model, so its orders can differ from those of the given model. "
+            "Models are compared by their log-likelihood minus one nat per interaction.",
+            soft_wrap=True,
+        )
+    if any(row["evidence"] < 0.0 for row in report["table"]):
+        console.print(
+            "\nWhere the evidence is below 0, the opposite order fits slightly better with the "
+            "same interactions, but the model of the table is better for the number of its "
+            "interactions. Other pairs in the same command can change which model is the better "
+            "one. Do not report such an order.",
+            soft_wrap=True,
+        )
+    if any(row["rival_probability"] > 0.5 for row in report["table"]):
+        console.print(
+            "\nWhere the probability in the rival is above 0.5, too, no model with the opposite "
+            "order was found, so the evidence says nothing about the order. `sequela fit` and "
+            "`sequela posterior` search in other ways.",
             soft_wrap=True,
         )
     if any(row["evidence"] > _DECIDED for row in report["table"]):

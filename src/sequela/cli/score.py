@@ -9,7 +9,7 @@ import click
 from sequela.cli.inputs import (
     data_argument,
     drop_option,
-    load_data,
+    load_data_for,
     load_model,
     model_argument,
     run_options,
@@ -45,7 +45,7 @@ def score(
     as_json: bool,
 ) -> None:
     """Print the mean log-likelihood of the samples in DATA under MODEL."""
-    samples = load_data(data, times=times, weights=weights, drop=drop)
+    samples = load_data_for(model_path, data, times=times, weights=weights, drop=drop)
     report = make_report(load_model(model_path), samples, settings)
     if as_json:
         print_json(report)

@@ -72,7 +72,9 @@ def subtypes(
     from sequela.questions.subtype_test import subtype_test
 
     check_output(output, force=force)
-    samples = load_data(data, most_frequent=asked.pop("most_frequent"), drop=asked.pop("drop"))
+    samples = load_data(
+        data, most_frequent=asked.pop("most_frequent"), drop=asked.pop("drop"), to_learn=True
+    )
     test = subtype_test(samples, **asked, **settings)
     if output is not None:
         from sequela.report.tables import write_table

@@ -12,7 +12,7 @@ from sequela.cli.inputs import (
     data_argument,
     drop_option,
     force_option,
-    load_data,
+    load_data_for,
     load_model,
     model_argument,
     run_options,
@@ -65,7 +65,7 @@ def time(
 
     check_output(output, force=force)
     model = load_model(model_path)
-    samples = load_data(data, drop=drop)
+    samples = load_data_for(model_path, data, drop=drop)
     _announce(model, samples, settings)
     found = pseudo_times(model, samples, **settings)
     if output is not None or not as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,9 @@ from sequela.support.naming import option
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ["ABSENT", "MISSING", "NOT_KNOWN", "PRESENT", "Asked", "Columns", "settle_columns"]
+__all__ = [
+    "ABSENT", "MISSING", "NOT_KNOWN", "PRESENT", "Asked", "Columns", "is_index", "settle_columns",
+]  # fmt: skip
 
 PRESENT = {"1", "1.0", "true", "yes"}
 ABSENT = {"0", "0.0", "false", "no"}
@@ -28,6 +31,9 @@ _ID_NAMES = {
     *("tumor_sample_barcode", "name", "subject", "subject_id", "row.names", "rownames"),
     *("unnamed: 0", "__index_level_0__", "...1"),
 }
+# The labels that pandas and R give to the row numbers of a table when they write it.
+_SHOWN = 20  # a message lists at most this many columns
+_INDEX_NAMES = {"", "unnamed: 0", "__index_level_0__", "...1", "index", "level_0"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ class Columns:
     notes: list[str] = field(default_factory=list)
     weight: int | None = None
     missing: str | None = None
+    index: int | None = None  # row numbers, which are not read
 
 
 def settle_columns(
@@ -74,12 +81,18 @@ def settle_columns(
         found.ids = 0
     elif asked.samples is None and asked.header is not False:
         found.ids, found.notes = _guess_ids(labels, rows, asked.times and compose(asked.times))
+    if found.ids == 1 and is_index(labels[0], [row[0] for row in rows]):
+        found.index = 0
+        found.notes.append(
+            f"the first column ({labels[0]!r}) has row numbers and was ignored; it looks like the "
+            f"index of a pandas table. The column {labels[1]!r:.80} was read as sample ids."
+        )
     if asked.times is not None:
         found.time = places.find(asked.times, "times")
     if asked.weights is not None:
         found.weight = places.find(asked.weights, "weights")
     ignored = {places.find(label, "drop") for label in asked.ignored}
-    special = {found.ids, found.time, found.weight}
+    special = {found.ids, found.time, found.weight, found.index}
     if asked.items is None:
         chosen = [j for j in range(len(labels)) if j not in special]
     else:
@@ -106,12 +119,29 @@ class _Places:
         label = compose(label)
         if label not in self._position:
             labels = self._labels
+            more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
             raise InputError(
-                f"{self._where}: {named(argument)} {near(label, labels)} is not among the "
-                f"{len(labels)} "
-                f"columns ({', '.join(labels[:5])}{', ...' if len(labels) > 5 else ''})."
+                f"{self._where}: {named(argument)} names {near(label, labels)}, but there is no "
+                f"such column. The columns are {', '.join(labels[:_SHOWN])}{more}."
             )
         return self._position[label]
+
+
+def is_index(label: str, cells: list[str]) -> bool:
+    """Return whether a column has the row numbers 0, 1, 2, ... or 1, 2, 3, ... of another program.
+
+    For a single cell, any number counts.
+
+    Examples
+    --------
+    >>> is_index("Unnamed: 0", ["0", "1", "2"]), is_index("", ["0", "2"]), is_index("", ["7"])
+    (True, False, True)
+    """
+    if label.casefold() not in _INDEX_NAMES or not all(cell.isdecimal() for cell in cells):
+        return False
+    numbers = [int(cell[:18]) for cell in cells]
+    steps = {b - a for a, b in itertools.pairwise(numbers)}
+    return len(cells) == 1 or (numbers[0] <= 1 and steps == {1})
 
 
 def _is_id_name(label: str) -> bool:
@@ -147,10 +177,18 @@ def _guess_ids(
 ) -> tuple[int | None, list[str]]:
     """Return the position of the column of ids, and notes for the user.
 
-    The position is 0 if the first column looks like ids, and None otherwise.
+    The position is 0 if the first column looks like ids, 1 if the first column has row numbers and
+    the second looks like ids, and None otherwise.
     """
     if len(labels) <= 1:
         return None, []
+    if (
+        len(labels) > 2
+        and is_index(labels[0], [row[0] for row in rows])
+        and _is_id_name(labels[1])
+        and _only_names([row[1] for row in rows])
+    ):
+        return 1, []  # `settle_columns` ignores the row numbers
     if _is_id_name(labels[0]):
         return 0, []
     if times == labels[0] or not _only_names([row[0] for row in rows]):

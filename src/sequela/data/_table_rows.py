@@ -6,11 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 from sequela.data._label_checks import check_labels, composed_hint
-from sequela.data._table_columns import MISSING, Columns
+from sequela.data._table_columns import ABSENT, MISSING, PRESENT, Columns, is_index
 from sequela.data._table_problems import Problems
 from sequela.data._weights import read_weight
 from sequela.support.errors import InputError
-from sequela.support.naming import option
+from sequela.support.naming import has_option, option
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -113,8 +113,11 @@ class RowCheck:
                 f"value, or leave out the item with {option('drop', [label])}.",
             )
             return
-        remedy = f"Write 0 or 1; if the column is not an item, use {option('drop', [label])}."
-        if label.casefold() in {"time", "times", "age"}:
+        remedy = (
+            "Write 0 or 1, or NA if it is unknown; if the column is not an item, use "
+            f"{option('drop', [label])}."
+        )
+        if label.casefold() in {"time", "times", "age"} and has_option("times"):
             remedy = (
                 f"If it is the observation time, use {option('times', label)}, otherwise "
                 f"{option('drop', [label])}."
@@ -126,7 +129,21 @@ class RowCheck:
                 "If the cells are not split correctly, give the character between them with "
                 f"{option('separator')}."
             )
-        self.problems.add(("cell", j), f"{where}: found {cell!r:.80}, expected 0 or 1. {remedy}")
+        self.problems.add(
+            ("cell", j),
+            f"{where}: found {cell!r:.80}, expected 0 or 1 (or true or false, "
+            f"yes or no). {remedy}{self._about_index(row)}",
+        )
+
+    def _about_index(self, row: list[str]) -> str:
+        """Return a hint if the column of ids may be the index of a pandas table."""
+        ids = self._columns.ids
+        if ids is None or not is_index(self._columns.labels[ids], [row[ids]]):
+            return ""
+        return (
+            f" The column of sample ids ({self._columns.labels[ids]!r}) looks like the index of a "
+            "pandas table; write the table with to_csv(..., index=False)."
+        )
 
     def time(self, cell: str, line: int) -> float:
         """Return the observation time in a cell; NaN if it is unknown."""
@@ -160,6 +177,12 @@ class RowCheck:
             self.problems.add("weight", str(error))
             return [0.0]
 
+    def _no_ids(self, ids: list[str]) -> str:
+        """Return the advice to read the column of ids as an item, if its cells allow this."""
+        if not all(label.casefold() in PRESENT | ABSENT for label in ids):
+            return ""
+        return f", or use {option('samples', False)} if this column has no ids"
+
     def ids(self, ids: list[str], lines: list[int]) -> list[str]:
         """Check that all samples have different ids; return notes about them."""
         if len(set(ids)) < len(ids) or not all(ids):
@@ -174,8 +197,8 @@ class RowCheck:
                     self.problems.add(
                         "same id",
                         f"{self._name}: the sample {label!r:.80} occurs twice, in lines "
-                        f"{seen[label]} and {line}{composed_hint(label)}. Rename or remove one, or "
-                        f"use {option('samples', False)} if this column has no ids.",
+                        f"{seen[label]} and {line}{composed_hint(label)}. Rename or remove "
+                        f"one{self._no_ids(ids)}.",
                     )
                 seen[label] = line
             return []

@@ -8,8 +8,10 @@ names the option with which the user can decide.
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,7 +51,7 @@ from sequela.data.importing import (
 )
 from sequela.support.errors import InputError
 from sequela.support.keywords import build_options, check_keywords
-from sequela.support.naming import argument, option
+from sequela.support.naming import argument, either, option
 
 if TYPE_CHECKING:
     import os
@@ -58,10 +60,15 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["TableKeywords", "read_table", "text_rows"]
+    from sequela.data.dataset import Dataset
+
+__all__ = ["TableKeywords", "read_table", "refuse_turned", "text_rows"]
 
 _LOOKED_AT = 1 << 20  # the separator is guessed from this many characters at the start
 _MANY_ITEMS = 50  # With fewer columns, no note says that the table may have its items in rows.
+# A table with so many times more items than samples is not used to learn a model, unless the user
+# has chosen the number of items. Real cohorts can have 100 samples and 500 genes.
+_CLEARLY_TURNED = 10
 _MEANINGS = (None, "keep", "absent", "refuse")
 
 
@@ -210,6 +217,26 @@ def _perhaps_turned(draft: Draft) -> list[str]:
     ]
 
 
+def refuse_turned(data: Dataset, path: str | os.PathLike[str]) -> None:
+    """Raise an error if the rows of a table are almost certainly items, not samples.
+
+    Commands that learn a model call this function before they compute anything, because a fit to
+    hundreds of items takes long. The error gives the command that turns the table.
+    """
+    n_samples, n_items = data.n_samples, data.n_items
+    if n_items < _MANY_ITEMS or n_items < _CLEARLY_TURNED * n_samples:
+        return
+    place = str(path)
+    made = "table.csv" if Path(place).name != "table.csv" else "samples.csv"
+    raise InputError(
+        f"{file_name(path)} has {n_items} items, but only {n_samples} samples. So each row of the "
+        "table seems to be an item, and each column a sample. To turn the table, run "
+        f"`sequela import --table {shlex.quote(place)} --items-in-rows -o {made}`, and then use "
+        f"{made}. If the rows are samples, choose how many items to keep, for example "
+        f"{option('most_frequent', 20)} ({option('most_frequent', n_items)} keeps all)"
+    )
+
+
 # Lines and columns ------------------------------------------------------------------------
 
 
@@ -286,12 +313,15 @@ def _read(
     columns.missing = asked.missing
     draft = _collect(chain(start, rows), columns, name, decimal_comma=decimal_comma)
     draft.notes = notes + columns.notes + draft.notes
-    unread = [j for j in range(len(labels)) if j not in {columns.ids, columns.time, columns.weight}]
+    special = {columns.ids, columns.time, columns.weight, columns.index}
+    unread = [j for j in range(len(labels)) if j not in special]
     unread = sorted(set(unread) - set(columns.items))
     dropped = [labels[j] for j in unread if labels[j] in asked.ignored]
     others = [labels[j] for j in unread if labels[j] not in asked.ignored]
     if dropped:
-        draft.dropped_items.append(Dropped(f"because of {argument('drop')}", tuple(dropped)))
+        draft.dropped_items.append(
+            Dropped(f"because of {either('drop', '--drop')}", tuple(dropped))
+        )
     if others:
         draft.dropped_items.append(Dropped(f"not among {argument('items')}", tuple(others)))
     return draft

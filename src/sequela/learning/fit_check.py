@@ -11,7 +11,7 @@ The penalty has the opposite effect: it keeps the model away from the data. For 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sequela.settings import Settings, SettingsKeywords
     from sequela.simulation import Simulation
 
-__all__ = ["FitCheck", "FitTest", "check_fit"]
+__all__ = ["FitCheck", "FitTest", "check_fit", "check_models"]
 
 # Smallest number of simulated data sets. With five tests and a level of 0.01, a p of at most 0.002
 # is a finding. Most tests need 499 data sets to reach such a small p. The tests of pairs and
@@ -201,17 +201,28 @@ def check_fit(
     100 samples have no items at all
     """
     how = read_settings(settings, unused=("draws", "target_se", "budget", "sampling"))
+    return check_models([as_model(model)], data, level, how)
+
+
+def check_models(models: Sequence[Model], data: DataLike, level: float, how: Settings) -> FitCheck:
+    """Test whether the mean predictions of some models agree with the data.
+
+    `models` are one model, or draws from a posterior. Each model simulates the same number of data
+    sets. The numbers of its data sets are moved to the mean over all models. So differences between
+    the models do not count as random variation, and a posterior is tested as strictly as a fit.
+    For the other parameters, see `check_fit`.
+    """
     if not (is_number(level) and _LEAST_LEVEL <= level < 1.0):
         raise InputError(
             f"level is {level!r}; expected a number from {_LEAST_LEVEL} to 1, such as 0.01"
         )
-    checked = as_model(model)
+    checked = models[0]
     values, missing = _comparable(as_samples(checked, data), how.seed)
     if not len(values):
         return FitCheck((), (), float(level), 0, 0, how.seed)
     counts = _Counts(checked, values)
     number = max(_FEWEST, ceil(2 * _TESTS / level) - 1)
-    simulated = _simulate(checked, counts, (number, len(values)), missing, how)
+    simulated = _simulate(models, counts, (number, len(values)), missing, how)
     tests = _tests(counts, counts.of(values), simulated, _allowance(checked, len(values)))
     # The smallest possible p can be equal to the bound, which must allow for rounding errors.
     bound = level / max(1, len(tests)) * (1.0 + 1e-9)
@@ -283,7 +294,7 @@ class _Counts:
 
 
 def _simulate(
-    model: Model,
+    models: Sequence[Model],
     counts: _Counts,
     shape: tuple[int, int],
     missing: NDArray[np.bool_] | None,
@@ -294,19 +305,39 @@ def _simulate(
     `shape` is the number of data sets, and the number of samples of each of them.
     """
     number, size = shape
-    at_once = max(1, int(_CELLS_AT_ONCE / (size * model.n_items)))
-    found = []
+    at_once = max(1, int(_CELLS_AT_ONCE / (size * models[0].n_items)))
+    # The places at which the data sets of each model begin.
+    begin = np.linspace(0, number, len(models) + 1).round().astype(int).tolist()
+    found: list[tuple[NDArray[np.float64], ...]] = []
     # Several threads would make the small matrix products of `_Counts.of` many times slower on a
     # machine that also runs other programs.
     with blas_on_one_thread():
-        for first in range(0, number, at_once):
-            here = min(at_once, number - first)
-            seed = int(stream(settings.seed, Purpose.FIT_CHECK, 1, first).integers(2**53))
-            drawn = simulate(model, here * size, random_state=seed, n_threads=settings.threads)
-            for at in range(here):
-                one = _values(drawn, at * size, (at + 1) * size)
-                found.append(counts.of(one if missing is None else one & ~missing))
-    return found
+        for model, start, end in zip(models, begin[:-1], begin[1:], strict=True):
+            for first in range(start, end, at_once):
+                here = min(at_once, end - first)
+                seed = int(stream(settings.seed, Purpose.FIT_CHECK, 1, first).integers(2**53))
+                drawn = simulate(model, here * size, random_state=seed, n_threads=settings.threads)
+                for at in range(here):
+                    one = _values(drawn, at * size, (at + 1) * size)
+                    found.append(counts.of(one if missing is None else one & ~missing))
+    return found if len(models) == 1 else _with_one_mean(found, begin)
+
+
+def _with_one_mean(
+    simulated: list[tuple[NDArray[np.float64], ...]], begin: list[int]
+) -> list[tuple[NDArray[np.float64], ...]]:
+    """Return the counts, moved so that all models have the same mean: the mean over all models."""
+    moved = []
+    for column in zip(*simulated, strict=True):
+        counted = np.stack(column)
+        middle = counted.mean(axis=0)
+        for start, end in pairwise(begin):
+            own = counted[start:end].mean(axis=0)
+            # Deviations from a mean of few data sets are too small by this factor.
+            scale = np.sqrt((end - start) / (end - start - 1))
+            counted[start:end] = middle + scale * (counted[start:end] - own)
+        moved.append(counted)
+    return list(zip(*moved, strict=True))
 
 
 def _values(drawn: Simulation, first: int, last: int) -> NDArray[np.bool_]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["describe"]
 
 
+DRAW = "draw"  # the metadata of a draw from a posterior have this name
 # The last finding ends with this text if cells are missing.
 _WHY_MISSING = (
     ". This can also happen if cells are missing for a reason that has to do with their values, "
@@ -31,6 +32,16 @@ def _compare() -> str:
 
 def _heavy() -> str:
     return either("observation=sequela.HeavyTailed(2.0)", "`sequela fit --observation heavy`")
+
+
+def _which_checks() -> str:
+    """Return a sentence that says which checks of orders there are for other observation times."""
+    return either(
+        ". For observation times that are not exponential, sequela.questions.rival_orders checks "
+        "orders; order_ranges and sequela.posterior are not available",
+        ". For observation times that are not exponential, only `sequela rivals` checks orders: "
+        "`sequela fit` does not check them, and `sequela posterior` assumes exponential times",
+    )
 
 
 def describe(
@@ -58,6 +69,8 @@ def describe(
         findings.append(_large(by_name["large sets"], known))
     if "set sizes" in by_name and not findings:
         findings.append(_sizes(by_name["set sizes"], samples, known))
+    if findings:
+        findings[-1] += _which_checks()
     if "pairs" in by_name:
         findings.append(_together(by_name["pairs"], model))
     elif "triples" in by_name:
@@ -121,9 +134,14 @@ def _together(test: FitTest, model: Model) -> str:
     penalty = model.metadata.get("penalty")
     strong = f" (it is {penalty:g})" if isinstance(penalty, float) else ""
     more = "more" if test.observed > test.expected else "less"
-    return (
+    said = (
         f"{test.about} occur together {more} often than the model predicts: in "
-        f"{test.observed:.0f} samples, and {_numbers(test)}. The penalty may be too "
-        f"strong{strong}: try a smaller one, or choose it by cross-validation (--cv). Or the "
-        "samples may be of several subtypes: learn a model from each subtype separately"
+        f"{test.observed:.0f} samples, and {_numbers(test)}. "
+    )
+    if DRAW in model.metadata:  # a posterior has no penalty
+        return f"{said}The samples may be of several subtypes: analyse each subtype separately"
+    return (
+        f"{said}The penalty may be too strong{strong}: try a smaller one, or choose it by "
+        "cross-validation (--cv). Or the samples may be of several subtypes: learn a model from "
+        "each subtype separately"
     )

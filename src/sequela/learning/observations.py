@@ -76,6 +76,8 @@ _LEAST_GAIN_OF_EFFECTS = 6.0
 # nats 33 and 45.
 PLAUSIBLE_WITHIN = 2.0
 _TOLERANCE = 1e-3
+# The shapes of gamma times that are tried next are in this range.
+_LEAST_SHAPE, _LARGEST_SHAPE = 0.05, 200.0
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,27 @@ class ObservationComparison:
                 "chosen": np.arange(len(self.observations)) == self.chosen,
             }
         )
+
+    @property
+    def beyond(self) -> Observation | None:
+        """An observation to try next, if the chosen shape is at the end of the compared shapes.
+
+        None if the chosen shape is between others, so that shapes beyond it need not be tried.
+        """
+        chosen = self.observation
+        shapes = [each.shape for each in self.observations if isinstance(each, Gamma)]
+        if isinstance(chosen, Gamma) and len(shapes) > 1:
+            # Exponential times are gamma times with shape 1.
+            if chosen.shape == max(*shapes, 1.0) and 2.0 * chosen.shape < _LARGEST_SHAPE:
+                return Gamma(2.0 * chosen.shape)
+            if chosen.shape == min(*shapes, 1.0) and 0.5 * chosen.shape > _LEAST_SHAPE:
+                return Gamma(0.5 * chosen.shape)
+        # With a larger shape, heavy-tailed times come close to exponential times, which are always
+        # among the compared kinds. So only a smaller shape is beyond the list.
+        tails = [each.shape for each in self.observations if isinstance(each, HeavyTailed)]
+        if isinstance(chosen, HeavyTailed) and len(tails) > 1 and chosen.shape == min(tails):
+            return HeavyTailed(0.5 * (1.0 + chosen.shape))
+        return None
 
     @property
     def effects_behind(self) -> tuple[float, float] | None:

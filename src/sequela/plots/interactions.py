@@ -271,8 +271,9 @@ def _explain(ax: Axes, effects: NDArray[np.float64], note: str) -> None:
     ):
         if present:
             part = np.abs(effects[effects > 0.0] if name == "promotes" else effects[effects < 0.0])
-            low, high = f"{part.min():.2g}", f"{part.max():.2g}"
-            names.append(f"{name} (by {low if low == high else f'{low} to {high}'})")
+            factors = np.sort(np.exp(part if name == "promotes" else -part))
+            low, high = f"{factors[0]:.3g}", f"{factors[-1]:.3g}"
+            names.append(f"{name} (rate x {low if low == high else f'{low} to {high}'})")
             handles.append(lines.Line2D([], [], color=colour, linestyle=style, linewidth=2.0))
     legend(
         ax, handles, names, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False,

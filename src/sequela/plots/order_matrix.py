@@ -111,7 +111,8 @@ def plot_order_matrix(
         values, cmap=diverging(), vmin=0.0, vmax=1.0, alpha=strength, interpolation="nearest"
     )
     _mark_diagonal(ax, n)
-    if n <= _ANNOTATED if annotate is None else annotate:
+    annotated = n <= _ANNOTATED if annotate is None else annotate
+    if annotated:
         _annotate(ax, values, strength, _intervals(orders, first, checked), inches)
     ax.grid(visible=False)
     labels = short(orders.probability.index[k] for k in first)
@@ -125,7 +126,8 @@ def plot_order_matrix(
             why = f"order less than {100 * CERTAIN:g}% certain,\n"
         elif checked is not None:
             why = "the data cannot tell, or not checked,\n"
-        notes.append(f"grey: {why}or both seen in under {100 * rare:.3g}%")
+        what = "grey number" if annotated else "pale"
+        notes.append(f"{what}: {why}or both seen in under {100 * rare:.3g}%")
     if checked is not None and n <= _WITH_INTERVAL:
         notes.append("small numbers: the range that the data allow")
     ax.set_xlabel("\n".join(notes), fontsize=TEXT)

@@ -25,6 +25,7 @@ def plot_timeline(
     *,
     max_items: int = 20,
     relative: bool = False,
+    unit: str = "unit of time of the model",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw samples by pseudo-time, with the expected arrival time of each of their items.
@@ -42,6 +43,8 @@ def plot_timeline(
     relative : bool
         True: the colour shows the arrival time divided by the observation time of the sample.
         False: the colour shows the arrival time.
+    unit : str
+        The unit of time, such as "mean observation time" or "years", for the label of the colours.
     ax : Axes or None
         Where to draw; None makes a new figure.
 
@@ -89,6 +92,8 @@ def plot_timeline(
         extend="max" if float(np.nanmax(values)) > latest else "neither",
     )  # fmt: skip
     what = "arrival time / observation time of the sample" if relative else "expected arrival time"
+    if not relative:
+        what += f" (unit: {unit})"
     bar.set_label(what, fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL)
     if own:

@@ -67,11 +67,15 @@ class Rivals:
     table : DataFrame
         One row per pair, the least certain first. "first" and "second" are the items, in the order
         of the model. "probability" is P(first before second), given that both are observed.
-        "rival_probability" is the same in the rival. "evidence" is the evidence for the order of
-        the model: the difference of the log-likelihoods, in nats. Below about 2, the data cannot
-        tell. "evidence_se" is its Monte Carlo error. "penalised" is the same difference with the
-        penalty and without refits, over all samples. "optimum" says whether the rival is an optimum
-        of the penalised likelihood. If not, it comes from a fit that had to keep this order.
+        "rival_probability" is the same in the rival. If it is also above 0.5, no model with the
+        opposite order was found, and the rival is another model with the same order. "evidence" is
+        the evidence for the order of the model: the difference of the log-likelihoods, in nats.
+        Below about 2, the data cannot tell. It can be negative, because both orders are compared
+        with the same interactions, and the model was chosen by its score (`Refit.score`), in which
+        each interaction costs one nat. "evidence_se" is its Monte Carlo error. "penalised" is the
+        same difference with the penalty and without refits, over all samples. "optimum" says
+        whether the rival is an optimum of the penalised likelihood. If not, it comes from a fit
+        that had to keep this order.
     model : Model
         The model that has these orders: the best model that was found.
     refit : Refit
@@ -208,12 +212,15 @@ def rival_orders(
     moves = 0
     while True:
         tried = asked if asked is not None else _candidates(current.theta, least_effect, max_pairs)
-        rivals = []
+        rivals: list[_Rival] = []
+        candidates: list[_Rival] = []
         with WorkProgress("orders against their reverse", len(tried)) as bar:
             for i, j in tried:
-                rivals.append(_rival(current, current_refit, fits, strength, (i, j)))
+                found = _rivals(current, current_refit, fits, strength, (i, j), how)
+                rivals.append(found[0])
+                candidates += found
                 bar.advance()
-        better = [r for r in rivals if r.advantage < -max(_RISE, 2.0 * r.error)]
+        better = [r for r in candidates if r.advantage < -max(_RISE, 2.0 * r.error)]
         if not (search and better and moves < _MAX_MOVES):
             break
         best = min(better, key=lambda rival: rival.advantage)
@@ -265,16 +272,27 @@ def _with_theta(model: Model, theta: NDArray[np.float64]) -> Model:
     return Model(theta, model.items, model.metadata, observation=model.observation)
 
 
-def _rival(
+def _before(model: Model, pair: tuple[int, int], settings: Settings) -> float:
+    """Return the probability that the first item of a pair of positions comes first."""
+    first, second = (model.items[at] for at in pair)
+    return float(order_probability(model, first, second, settings=settings))
+
+
+def _rivals(
     current: Model,
     current_refit: Refit,
     fits: WarmFits,
     penalty: OffDiagonalL1,
     pair: tuple[int, int],
-) -> _Rival:
-    """Learn the model with the opposite order.
+    settings: Settings,
+) -> list[_Rival]:
+    """Learn models from the opposite order, and return the rival of the order first.
 
-    It is an optimum if possible. Otherwise, it comes from a fit that must keep the opposite order.
+    It is an optimum if possible. Otherwise, it comes from a fit that must not keep the interaction
+    of the order. A fit that starts from the opposite order can also end at an optimum that has the
+    old order and differs in other interactions. Such a model says nothing about the order, but it
+    can be better than the current model. So it is in the list, but it is only the first if no model
+    with the opposite order was found.
     """
     i, j = pair
     try:
@@ -285,23 +303,32 @@ def _rival(
         )  # the pair has no family of Proposition 1: exchange its effects
         start[i, j], start[j, i] = start[j, i], start[i, j]
     free = _with_theta(current, fits.fit(start, penalty)[0].theta)
+    ahead = _before(current, pair, settings) >= 0.5
+
+    def is_opposite(rival: _Rival) -> bool:
+        return (_before(rival.model, pair, settings) >= 0.5) != ahead
+
+    same: list[_Rival] = []
     if _differ(free, current):
-        return _weigh(current, current_refit, free, fits, pair, optimum=True)
+        rival = _weigh(current, current_refit, free, fits, pair, optimum=True)
+        if is_opposite(rival):
+            return [rival]
+        same.append(rival)
     held = start.copy()
     first, second = (i, j) if current.theta[i, j] >= current.theta[j, i] else (j, i)
     held[first, second] = 0.0
     support = (held != 0.0) | np.eye(len(held), dtype=bool)
     end, _ = fits.fit(held, OnSupport(support, penalty.strength))
     bound = _with_theta(current, end.theta)
-    rival = _weigh(current, current_refit, bound, fits, pair, optimum=False)
+    more = [_weigh(current, current_refit, bound, fits, pair, optimum=False)]
     # There may still be an optimum with the opposite order. `end` is closer to it than the first
     # start, so a fit from `end` can find it.
     free = _with_theta(current, fits.fit(end.theta, penalty)[0].theta)
     if _differ(free, current):
-        other = _weigh(current, current_refit, free, fits, pair, optimum=True)
-        if other.advantage <= rival.advantage:
-            return other
-    return rival
+        more.insert(0, _weigh(current, current_refit, free, fits, pair, optimum=True))
+    opposite = [rival for rival in more if is_opposite(rival)]
+    best = min(opposite or same or more, key=lambda rival: rival.advantage)
+    return [best, *(rival for rival in (*same, *more) if rival is not best)]
 
 
 def _differ(a: Model, b: Model) -> bool:

@@ -10,7 +10,7 @@ from sequela.learning.solvers.contract import Status
 from sequela.questions.effects_check import check_effects
 from sequela.questions.order_ranges import order_ranges
 from sequela.report.effects_run import EFFECTS, compare_with_plain
-from sequela.support.errors import BudgetError
+from sequela.support.errors import BudgetError, SequelaError
 from sequela.support.naming import either
 from sequela.support.progress import lines_in_log
 
@@ -93,10 +93,22 @@ def run_checks(
     ranges: OrderRanges | None = None
     notices = ()
     if options.check and learner.model_.observation.constant_rate is None:
-        notices = ("the orders that the data allow were not checked: the check is not "
-                   "available for observation times that are not exponential",)  # fmt: skip
+        notices = (
+            "the orders that the data allow were not checked: the check is not available for "
+            "observation times that are not exponential. "
+            + either(
+                "sequela.questions.rival_orders compares each order with the opposite order for "
+                "such times. sequela.posterior assumes exponential times",
+                "`sequela rivals FOLDER DATA` compares each order with the opposite order for such "
+                "times. `sequela posterior` assumes exponential times, so it does not say how "
+                "certain the orders of this model are",
+            ),
+        )
     elif options.check:
-        ranges, notices = _check_orders(learner, data, execution)
+        try:
+            ranges, notices = _check_orders(learner, data, execution)
+        except SequelaError as error:  # the model is a result without this check, too
+            notices = (f"the orders that the data allow were not checked: {error}",)
     effects = None
     if options.check_effects:
         effects, more = _check_effects(learner, data, execution, compared)

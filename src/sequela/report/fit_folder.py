@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from sequela.likelihood.distinct import DistinctSamples
 from sequela.likelihood.forecast import LONG, within_seconds
@@ -18,13 +21,14 @@ from sequela.questions.verdict import Verdict
 from sequela.report.fit_options import Execution, OutputOptions
 from sequela.report.run import MODEL_NAME
 from sequela.report.tables import observation_effects, write_table
-from sequela.support.naming import argument
+from sequela.support.errors import InputError, SequelaError
+from sequela.support.naming import argument, option
 from sequela.support.progress import WorkProgress, lines_in_log
 from sequela.support.threads import resolve_threads
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import pandas as pd
 
@@ -73,7 +77,7 @@ def write_fit(
     -------
     tuple of str
         Notices about answers that were sampled to stay within `table_seconds`, and about tables
-        that were not written.
+        and figures that were not written, because they could not be computed.
 
     Examples
     --------
@@ -142,19 +146,38 @@ class _Tables:
     def write_tables(self) -> None:
         """Write orders, pseudo-times and frequencies."""
         self.announce("orders")
-        top = self.data.most_frequent(min(_ORDERED_ITEMS, self.data.n_items)).items
-        if len(top) > 1:
-            self.orders = order_matrix(self.model, top, **self.options)
-            pairs = self.orders.pairs()
-            if self.check is not None:
-                pairs = with_ranges(pairs, self.check.table, order_baseline(self.data))
-            write_table(pairs, self.folder / "orders.csv", index=False)
         if self.check is not None:
             write_table(self.check.table, self.folder / "order_ranges.csv", index=False)
-        self._write_times()
+        with self._if_possible("orders.csv"):
+            self._write_orders()
+        with self._if_possible("pseudo_times.csv"):
+            self._write_times()
         self.announce("frequencies")
-        self.frequencies = item_frequencies(self.model, self.data, **self.options)
-        write_table(self.frequencies, self.folder / "frequencies.csv")
+        with self._if_possible("frequencies.csv"):
+            self.frequencies = item_frequencies(self.model, self.data, **self.options)
+            write_table(self.frequencies, self.folder / "frequencies.csv")
+
+    @contextlib.contextmanager
+    def _if_possible(self, name: str) -> Iterator[None]:
+        """Turn an error into a notice, because a question without an answer must not cost the fit.
+
+        All inputs were checked before the fit. So such an error is about a model for which an
+        answer cannot be computed.
+        """
+        try:
+            yield
+        except SequelaError as error:
+            self.notices.append(f"{name} was not written: {error}")
+
+    def _write_orders(self) -> None:
+        top = self.data.most_frequent(min(_ORDERED_ITEMS, self.data.n_items)).items
+        if len(top) < 2:
+            return
+        self.orders = order_matrix(self.model, top, **self.options)
+        pairs = self.orders.pairs()
+        if self.check is not None:
+            pairs = with_ranges(pairs, self.check.table, order_baseline(self.data))
+        write_table(pairs, self.folder / "orders.csv", index=False)
 
     def _write_times(self) -> None:
         if isinstance(self.model.observation, ObservationEffects):
@@ -164,7 +187,16 @@ class _Tables:
             )
             return
         budget = self._budget("pseudo-times", quantiles=True)
-        times = pseudo_times(self.model, self.data, budget=budget, **self.options)
+        try:
+            times = pseudo_times(self.model, self.data, budget=budget, **self.options)
+        except InputError as error:
+            # Quantiles need the whole distribution. Means need only the recursions of the lattice.
+            times = pseudo_times(self.model, self.data, quantiles=(), budget=budget, **self.options)
+            self.notices.append(
+                f"pseudo_times.csv has means and standard deviations, but no quantiles: {error}. "
+                f"With a larger {argument('penalty')}, or with fewer items "
+                f"({option('most_frequent', 20)}), the rates differ less"
+            )
         write_table(times, self.folder / "pseudo_times.csv")
 
     def draw(self, formats: tuple[str, ...]) -> None:
@@ -179,15 +211,15 @@ class _Tables:
         from sequela.plots.theta import plot_theta
         from sequela.plots.timeline import plot_timeline
 
-        drawings: dict[str, Callable[[], Any]] = {
-            "theta": lambda: plot_theta(self.model),
-            "frequencies": lambda: plot_frequencies(self.frequencies),
-        }
+        drawings: dict[str, Callable[[], Any]] = {"theta": lambda: plot_theta(self.model)}
+        if self.frequencies is not None:
+            drawings["frequencies"] = lambda: plot_frequencies(self.frequencies)
         # Arrival times cannot be computed if observation times are not exponential.
         if self.model.observation.constant_rate is not None:
-            budget = self._budget("arrival times", quantiles=False)
-            posteriors = sample_posteriors(self.model, self.data, budget=budget, **self.options)
-            drawings["timeline"] = lambda: plot_timeline(posteriors)
+            with self._if_possible("The figure 'timeline'"):
+                budget = self._budget("arrival times", quantiles=False)
+                posteriors = sample_posteriors(self.model, self.data, budget=budget, **self.options)
+                drawings["timeline"] = lambda: plot_timeline(posteriors, unit=self._unit_of_time())
         self.announce("figures")
         if self.orders is not None:
             drawings["orders"] = lambda: plot_order_matrix(
@@ -206,6 +238,13 @@ class _Tables:
                     save_figure(axes, self.folder / "figures" / f"{name}.{suffix}")
                 plt.close(axes.figure)
                 bar.advance()
+
+    def _unit_of_time(self) -> str:
+        """Return the unit of the times of this model, for a figure."""
+        if self.data.times is not None and np.isfinite(self.data.times).any():
+            return "that of the known times"
+        rate = self.model.observation.constant_rate
+        return "mean observation time" if rate == 1.0 else "unit of time of the model"
 
     def _budget(self, what: str, *, quantiles: bool) -> Any:
         """Announce a table of all samples, and return a budget for it.

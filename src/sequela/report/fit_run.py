@@ -29,7 +29,7 @@ from sequela.report.html_folder import write_report
 from sequela.report.reading import read_as_recorded
 from sequela.report.run import MODEL_NAME, Run, checksum, is_file
 from sequela.report.tables import records, write_table
-from sequela.support.errors import InputError
+from sequela.support.errors import InputError, SequelaError
 from sequela.support.folders import check_folder, new_folder
 from sequela.support.naming import either
 from sequela.support.random import materialise_seed
@@ -248,7 +248,7 @@ def run_fit(
     force = output.force or _is_resumed(folder, table, options, execution)
     check_folder(folder, force=force)
     output.check_figures()
-    found = read_as_recorded(table, options.to_json())
+    found = read_as_recorded(table, options.to_json(), to_learn=True)
     compared, options = _choose_observation(found.data, options, execution)
     if options.starts is None:
         options = replace(options, starts=_default_starts(found.data, options))
@@ -279,7 +279,10 @@ def run_fit(
         )  # fmt: skip
         if checks.effects is not None:
             write_table(checks.effects.table, made / "orders_with_effects.csv", index=False)
-        write_report(made, found.data, name=folder, execution=execution)
+        try:
+            write_report(made, found.data, name=folder, execution=execution)
+        except SequelaError as error:  # the model and the tables are results without the page, too
+            more += (f"report.html was not written: {error}",)
         made_files = (p for p in made.rglob("*") if p.is_file() and not p.name.startswith("."))
         files = sorted(str(p.relative_to(made)) for p in made_files)
     return FitReport(

@@ -139,7 +139,11 @@ def report_on_folder(
         else:
             content = _fit_content(found, place, data, shown, run)
         content = replace(
-            content, run=run, clinical=more.clinical, comparison=_comparison(more, shown)
+            content,
+            run=run,
+            verdicts=replace(content.verdicts, fits=_fits(run)),
+            clinical=more.clinical,
+            comparison=_comparison(more, shown),
         )
         payload = build_payload(content, seed=seed, threads=how.threads, announce=how.announce)
     return Report(payload)
@@ -178,16 +182,20 @@ def _fit_content(
         source,
         read_run_table(place, "order_ranges.csv"),
     )
-    check = None if run is None else run.result.get("fit_check")
-    fits = not (isinstance(check, dict) and check.get("findings"))
     return ReportContent(
         model=model,
         data=data,
         title=shown,
-        verdicts=replace(verdicts, fits=fits),
+        verdicts=verdicts,
         certainty=_certainty(read_run_table(place, "interactions.csv")),
         pseudo_times=read_run_table(place, "pseudo_times.csv"),
     )
+
+
+def _fits(run: Run | None) -> bool:
+    """Return whether the model describes the data, according to the record of the run."""
+    check = None if run is None else run.result.get("fit_check")
+    return not (isinstance(check, dict) and check.get("findings"))
 
 
 def read_run_data(run: Run, place: Path) -> Dataset | None:

@@ -437,7 +437,7 @@ def _fit_check(run: Run | None) -> dict[str, Any] | None:
 def _warnings(content: ReportContent) -> list[str]:
     if content.posterior is not None:
         state = content.posterior.convergence
-        return [] if state.converged else [state.message]
+        return [*([] if state.converged else [state.message]), *_misfit(content.run)]
     warnings = []
     if isinstance(content.model.observation, ObservationEffects):
         words = plain_words(content.model)
@@ -448,13 +448,17 @@ def _warnings(content: ReportContent) -> list[str]:
             "The fit did not converge, so its numbers may still change. Run it again with more "
             "iterations (--max-iter)."
         )
-    if _fit_findings(run):
-        warnings.append(
-            'The model does not describe the data well: see "Does the model fit?" below.'
-        )
+    warnings += _misfit(run)
     check = (None if run is None else run.result.get("effects_check")) or {}
     warnings += [f"{text[0].upper()}{text[1:]}." for text in check.get("findings", [])]
     return warnings
+
+
+def _misfit(run: Run | None) -> list[str]:
+    """Return the warning that the model does not describe the data, if it does not."""
+    if not _fit_findings(run):
+        return []
+    return ['The model does not describe the data well: see "Does the model fit?" below.']
 
 
 def _fit_findings(run: Run | None) -> list[dict[str, str]]:

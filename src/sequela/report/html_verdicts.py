@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DECIDED",
     "NUMBERS",
+    "SUGGESTED",
     "VERDICT_COLUMNS",
     "Verdicts",
     "baseline_firsts",
@@ -68,10 +69,11 @@ NUMBERS = (
     "probability", "se", "observed", "low", "high", "evidence", "usually_first", "samples",
     "effective", "r_hat",
 )  # fmt: skip
+SUGGESTED = "the data suggest it"  # a verdict of `Posterior.orders`
 # Verdicts in the tables of fits and posteriors, and their names in the page.
 _WORDS = {
     "yes": "yes", "suggests": "suggests", "no": "no", "unchecked": "unchecked",
-    "untrusted": "untrusted", Verdict.CAN_TELL.value: "yes", "the data suggest it": "suggests",
+    "untrusted": "untrusted", Verdict.CAN_TELL.value: "yes", SUGGESTED: "suggests",
     Verdict.CANNOT_TELL.value: "no", Verdict.NOT_CHECKED.value: "unchecked",
     Verdict.NOT_TRUSTED.value: "untrusted", NOT_CONVERGED: "untrusted",
     "depends": "depends", Verdict.DEPENDS.value: "depends",

@@ -17,9 +17,13 @@ from sequela.posteriors.priors import as_prior, prior_to_json, read_prior
 from sequela.posteriors.result import Posterior
 from sequela.posteriors.sampling import NotConvergedWarning, posterior
 from sequela.posteriors.walkers import Plan
+from sequela.questions.fit_check import check_fit
+from sequela.questions.verdict import Verdict
+from sequela.report.fit_options import Execution
 from sequela.report.html import REPORT_NAME
 from sequela.report.html_folder import write_report
-from sequela.report.reading import read_samples
+from sequela.report.html_verdicts import SUGGESTED
+from sequela.report.reading import read_samples, read_to_learn
 from sequela.report.run import POSTERIOR_NAME, RUN_NAME, Run, checksum
 from sequela.report.tables import records, write_table
 from sequela.support.errors import InputError
@@ -30,10 +34,12 @@ from sequela.support.random import materialise_seed
 if TYPE_CHECKING:
     import os
 
+    import pandas as pd
+
     from sequela.data.dataset import Dataset
     from sequela.data.importing import Imported
+    from sequela.learning.fit_check import FitCheck
     from sequela.posteriors.priors import Prior
-    from sequela.report.fit_options import Execution
 
 __all__ = ["POSTERIOR_NAME", "PosteriorReport", "PosteriorRunOptions", "run_posterior"]
 
@@ -81,10 +87,17 @@ class PosteriorReport:
         The draws.
     folder : Path
         The output folder.
+    fit_check : FitCheck or None
+        Whether the models of the posterior describe the data; None if the run was stopped early.
     """
 
     posterior: Posterior
     folder: Path
+    fit_check: FitCheck | None = None
+
+    def orders(self) -> pd.DataFrame:
+        """Return `Posterior.orders`, with the verdicts that the check of the fit allows."""
+        return _trusted_orders(self.posterior, self.fit_check)
 
     def to_json(self) -> dict[str, Any]:
         """Return the main numbers as plain values."""
@@ -98,7 +111,8 @@ class PosteriorReport:
             "chains": chains,
             "draws": draws,
             "convergence": _finite(asdict(found.convergence)),
-            "orders": records(found.orders()) if draws else [],
+            "orders": records(self.orders()) if draws else [],
+            "fit_check": None if self.fit_check is None else self.fit_check.to_json(),
         }
 
 
@@ -165,7 +179,8 @@ def run_posterior(
         check_folder(target, force=force)
     if chosen.orders is not None:
         chosen = replace(chosen, orders=str(Path(chosen.orders).absolute()))
-    imported = read_samples(
+    read = read_samples if proceed else read_to_learn
+    imported = read(
         data, most_frequent=chosen.most_frequent, drop=chosen.drop, orders=chosen.orders
     )
     about = _described(imported, data)
@@ -178,16 +193,35 @@ def run_posterior(
             found, begun = _begin(imported.data, target, chosen, about)
     if not found.n_draws:  # a signal stopped the run during its warm-up
         return PosteriorReport(found, target)
-    _write_tables(found, target)
+    # A run that was stopped ends soon. Its fit is checked when it continues to its end.
+    check = None if found.interrupted else _check_fit(found, imported.data, execution)
+    _write_tables(found, check, target)
     if found.interrupted:
         # Keep the options with which the run began: they determine the number of draws at which a
         # continued run ends.
         replace(begun, result={"interrupted": True}).write(target)
     else:
-        _run(found, chosen, about).write(target)
+        _run(found, chosen, about, check).write(target)
     # The report is written last. If it is missing, the run was stopped (see `_is_finished`).
     write_report(target, imported.data, execution=execution)
-    return PosteriorReport(found, target)
+    return PosteriorReport(found, target, check)
+
+
+def _check_fit(found: Posterior, data: Dataset, execution: Execution | None) -> FitCheck:
+    """Test whether the models of the posterior describe the data, as a fit does."""
+    how = execution or Execution()
+    if how.announce is not None:
+        how.announce("whether the models describe the data")
+    return check_fit(found, data, random_state=found.seed, n_threads=how.threads)
+
+
+def _trusted_orders(found: Posterior, check: FitCheck | None) -> pd.DataFrame:
+    """Return the orders. If the models do not describe the data, no order is trusted."""
+    table = found.orders()
+    if check is None or check.fits:
+        return table
+    told = table["verdict"].isin([Verdict.CAN_TELL.value, SUGGESTED])
+    return table.assign(verdict=table["verdict"].where(~told, Verdict.NOT_TRUSTED.value))
 
 
 def _same_columns(before: Run, options: PosteriorRunOptions) -> PosteriorRunOptions:
@@ -347,7 +381,9 @@ def _described(imported: Imported, data: str | os.PathLike[str]) -> dict[str, An
     }
 
 
-def _run(found: Posterior, options: PosteriorRunOptions, about: dict[str, Any]) -> Run:
+def _run(
+    found: Posterior, options: PosteriorRunOptions, about: dict[str, Any], check: FitCheck | None
+) -> Run:
     plan = found.chain_states[0]["plan"]
     return Run(
         "posterior",
@@ -365,10 +401,12 @@ def _run(found: Posterior, options: PosteriorRunOptions, about: dict[str, Any]) 
             "converged": found.convergence.converged,
             "message": found.convergence.message,
             "mean_log_likelihood": float(found.draws.log_likelihood.mean()),
+            **({} if check is None else {"fit_check": check.to_json()}),
         },
     )
 
 
-def _write_tables(found: Posterior, folder: Path) -> None:
-    for name, table in zip(_TABLES, (found.orders(), found.interactions()), strict=True):
+def _write_tables(found: Posterior, check: FitCheck | None, folder: Path) -> None:
+    tables = (_trusted_orders(found, check), found.interactions())
+    for name, table in zip(_TABLES, tables, strict=True):
         write_table(table, folder / name, index=False)

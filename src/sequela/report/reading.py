@@ -11,13 +11,13 @@ from sequela.data._text_files import source_file
 from sequela.data._weights import read_weight_file
 from sequela.data.importing import Imported
 from sequela.data.orders import read_orders, with_orders
-from sequela.data.tables import read_table
+from sequela.data.tables import read_table, refuse_turned
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Mapping
 
-__all__ = ["read_as_recorded", "read_samples"]
+__all__ = ["read_as_recorded", "read_samples", "read_to_learn"]
 
 _log = logging.getLogger("sequela")
 _OPTIONS = ("times", "most_frequent", "weights", "orders", "missing", "drop")
@@ -62,16 +62,38 @@ def read_samples(
     >>> read_samples(example_path("samples.csv"), most_frequent=3).data.items
     ('CDKN2A(D)', 'EGFR(A)', 'PTEN')
     """
+    options = {"times": times, "most_frequent": most_frequent, "missing": missing, "drop": drop}
+    found = _read(path, options, weights, orders)
+    _log_notices(found, path)
+    return found
+
+
+def read_to_learn(path: str | os.PathLike[str], **options: Any) -> Imported:
+    """Read a table like `read_samples`, for a command that learns a model from it.
+
+    A table that clearly has its items in rows is an error, unless `most_frequent` is given.
+
+    Examples
+    --------
+    >>> from sequela.data.examples import example_path
+    >>> read_to_learn(example_path("samples.csv"), most_frequent=3).data.n_items
+    3
+    """
+    given = dict(options)
+    weights, orders = given.pop("weights", None), given.pop("orders", None)
+    found = _read(path, given, weights, orders)
+    if given.get("most_frequent") is None:
+        refuse_turned(found.data, path)
+    _log_notices(found, path)
+    return found
+
+
+def _read(
+    path: str | os.PathLike[str], options: dict[str, Any], weights: str | None, orders: str | None
+) -> Imported:
+    """Read a table, and add the weights and the known orders of other files."""
     in_file = weights is not None and Path(weights).is_file()
-    column = None if in_file else weights
-    found = read_table(
-        path,
-        times=times,
-        most_frequent=most_frequent,
-        weights=column,
-        missing=missing,
-        drop=drop,
-    )
+    found = read_table(path, weights=None if in_file else weights, **options)
     if in_file and weights is not None:
         data = found.data.with_weights(read_weight_file(weights, found.data.samples))
         files = (*found.summary.files, source_file(weights))
@@ -86,16 +108,22 @@ def read_samples(
             notes=(*found.summary.notes, sentence),
         )
         found = Imported(data, summary)
-    for notice in found.summary.notices():
-        _log.warning("%s: %s", Path(path).name, notice)
     return found
 
 
-def read_as_recorded(path: str | os.PathLike[str], options: Mapping[str, Any]) -> Imported:
+def _log_notices(found: Imported, path: str | os.PathLike[str]) -> None:
+    for notice in found.summary.notices():
+        _log.warning("%s: %s", Path(path).name, notice)
+
+
+def read_as_recorded(
+    path: str | os.PathLike[str], options: Mapping[str, Any], *, to_learn: bool = False
+) -> Imported:
     """Read a table with the options of a run, as ``run.json`` has them.
 
     A fit and the report on its folder both read the data with this function. This ensures that they
-    use the same samples. Options that are not about reading are ignored.
+    use the same samples. Options that are not about reading are ignored. With
+    `to_learn`, the table is read with `read_to_learn`.
 
     Examples
     --------
@@ -104,4 +132,5 @@ def read_as_recorded(path: str | os.PathLike[str], options: Mapping[str, Any]) -
     >>> read_as_recorded(example_path("samples.csv"), options).data.n_items
     3
     """
-    return read_samples(path, **{name: options[name] for name in _OPTIONS if name in options})
+    given = {name: options[name] for name in _OPTIONS if name in options}
+    return read_to_learn(path, **given) if to_learn else read_samples(path, **given)

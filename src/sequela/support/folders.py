@@ -100,11 +100,14 @@ def new_folder(
         if aside is not None:
             shutil.rmtree(aside, ignore_errors=True)
         _remove_incomplete(target)
-    except BaseException:
+    except BaseException as error:
         if keep_with is not None and (made / keep_with).exists():
+            stopped = isinstance(error, KeyboardInterrupt)
             _log.warning(
-                "%r could not be finished; the files written before the error are in %r",
-                str(target), str(made),
+                "%r %s; the files written before are in %r. The next run that writes %r removes "
+                "this folder",
+                str(target), "was interrupted" if stopped else "could not be finished", str(made),
+                str(target),
             )  # fmt: skip
         else:
             shutil.rmtree(made, ignore_errors=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["OptionNames", "argument", "either", "names_of_command", "option"]
+__all__ = ["OptionNames", "argument", "either", "has_option", "names_of_command", "option"]
 
 
 class OptionNames(Protocol):
@@ -21,6 +21,9 @@ class OptionNames(Protocol):
 
     def find(self, name: str, value: Any = None) -> str | None:
         """Return the option that sets an argument to a value; None if there is no such option."""
+
+    def owns(self, name: str) -> bool:
+        """Return whether the running command itself has an option for an argument."""
 
 
 # This is not a context variable, because all threads of a command must see its value.
@@ -67,6 +70,17 @@ def option(name: str, value: Any = None) -> str:
         return python
     found = _commands[-1].find(name, value)
     return f"{python} (in Python)" if found is None else found
+
+
+def has_option(name: str) -> bool:
+    """Return whether the user can set an argument here: in Python, or in the running command.
+
+    Examples
+    --------
+    >>> has_option("times")
+    True
+    """
+    return not _commands or _commands[-1].owns(name)
 
 
 def either(python: str, command: str) -> str:
