@@ -153,7 +153,10 @@ def test_the_most_frequent_items_are_kept_and_the_others_counted(data, in_time):
     ax = plot_timeline(in_time, max_items=4)
     kept = set(data.frequencies.sort_values(ascending=False, kind="stable").index[:4])
     assert set(ticks(ax.yaxis)) == kept
-    assert ax.get_xlabel() == "60 samples by pseudo-time; 6 items not shown"
+    assert (
+        ax.get_xlabel()
+        == "60 samples by pseudo-time; 6 items not shown; unit of time: that of the model"
+    )
 
 
 def test_arrivals_can_be_relative(in_time):

@@ -25,7 +25,7 @@ def plot_timeline(
     *,
     max_items: int = 20,
     relative: bool = False,
-    unit: str = "unit of time of the model",
+    unit: str = "that of the model",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw samples by pseudo-time, with the expected arrival time of each of their items.
@@ -44,7 +44,7 @@ def plot_timeline(
         True: the colour shows the arrival time divided by the observation time of the sample.
         False: the colour shows the arrival time.
     unit : str
-        The unit of time, such as "mean observation time" or "years", for the label of the colours.
+        The unit of time, such as "mean observation time" or "years".
     ax : Axes or None
         Where to draw; None makes a new figure.
 
@@ -85,6 +85,7 @@ def plot_timeline(
     left = len(posteriors.items) - rows.size
     if left:
         note += f"; {left} item{'s' if left > 1 else ''} not shown"
+    note += f"; unit of time: {unit}"
     ax.set_xlabel(note, fontsize=TEXT)
     _draw_times(ax, times[columns], np.sqrt(posteriors.time_variance[columns]), height)
     bar = ax.figure.colorbar(
@@ -92,8 +93,6 @@ def plot_timeline(
         extend="max" if float(np.nanmax(values)) > latest else "neither",
     )  # fmt: skip
     what = "arrival time / observation time of the sample" if relative else "expected arrival time"
-    if not relative:
-        what += f" (unit: {unit})"
     bar.set_label(what, fontsize=SMALL)
     bar.ax.tick_params(labelsize=SMALL)
     if own:

@@ -244,7 +244,7 @@ class _Tables:
         if self.data.times is not None and np.isfinite(self.data.times).any():
             return "that of the known times"
         rate = self.model.observation.constant_rate
-        return "mean observation time" if rate == 1.0 else "unit of time of the model"
+        return "mean observation time" if rate == 1.0 else "that of the model"
 
     def _budget(self, what: str, *, quantiles: bool) -> Any:
         """Announce a table of all samples, and return a budget for it.
