@@ -55,7 +55,7 @@ def test_promoting_and_inhibiting_differ_in_more_than_colour():
     (promotes,), (inhibits,) = styles[PROMOTES], styles[INHIBITS]
     assert promotes[0] != inhibits[0]
     assert promotes[1] != inhibits[1]
-    assert legend_texts(ax) == ["promotes (rate x 54.6 to 148)", "inhibits (rate x 0.0183)"]
+    assert legend_texts(ax) == ["promotes (x 54.6 to 148)", "inhibits (x 0.0183)"]
 
 
 def test_only_the_strongest_are_drawn():

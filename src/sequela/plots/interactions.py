@@ -80,7 +80,8 @@ def plot_interactions(
     nodes = sorted({k for pair in pairs for k in pair})
     at = _layout(nodes, pairs)
     span = np.ptp(np.array(list(at.values())), axis=0) if at else np.zeros(2)
-    width, height = np.clip(_APART * span + [1.8, 1.5], [3.8, 1.5], 14.0)
+    # The legend needs a width of about 4.5 inches.
+    width, height = np.clip(_APART * span + [1.8, 1.5], [4.6, 1.5], 14.0)
     ax = open_axes(ax, width, height)
     ax.set_axis_off()
     if not nodes:
@@ -273,7 +274,7 @@ def _explain(ax: Axes, effects: NDArray[np.float64], note: str) -> None:
             part = np.abs(effects[effects > 0.0] if name == "promotes" else effects[effects < 0.0])
             factors = np.sort(np.exp(part if name == "promotes" else -part))
             low, high = f"{factors[0]:.3g}", f"{factors[-1]:.3g}"
-            names.append(f"{name} (rate x {low if low == high else f'{low} to {high}'})")
+            names.append(f"{name} (x {low if low == high else f'{low} to {high}'})")
             handles.append(lines.Line2D([], [], color=colour, linestyle=style, linewidth=2.0))
     legend(
         ax, handles, names, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False,
