@@ -87,8 +87,8 @@ def first_reaching(values: Callable[[int], float], count: int, target: float) ->
     """
     if count == 0 or values(count - 1) < target:
         return None
-    # Test the first value before the bisection, because it often reaches the target: the final
-    # objective of a peer may be below the objective of the first model of sequela.
+    # Test the first value before the bisection, because it often reaches the target. The target is
+    # the final objective of a peer, and the first model of sequela may already be better.
     if values(0) >= target:
         return 0
     low, high = 1, count - 1

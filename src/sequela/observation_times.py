@@ -214,9 +214,9 @@ def _beta_rule(shape: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 def _gamma_rule(shape: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return nodes and weights of the gamma distribution with this shape and mean 1.
+    """Return nodes and weights for a rate with a gamma distribution of this shape and mean 1.
 
-    The nodes belong to the trapezoidal rule in the logarithm v of the rate. A narrower distribution
+    They are those of the trapezoidal rule in v, the logarithm of this rate. A narrower distribution
     needs a smaller step. Therefore, for large shapes, the step is proportional to the width of the
     distribution.
     """

@@ -46,8 +46,8 @@ class Tally:
             if expected == "read":
                 self._add(kind, what, f"refused: {error}")
             if visible(str(error)) != str(error):
-                # The command line escapes all control characters in messages, so none may be left
-                # here.
+                # The command line escapes the message with `visible`. The escaped message must not
+                # contain anything that still has to be escaped.
                 shown = visible(str(error))
                 if visible(shown) != shown:
                     self._add(kind, what, f"acts on a terminal: {error!a}")

@@ -133,8 +133,8 @@ class RangeSearch:
         self._given = self.current.value
         self._optima: list[Visited] = [self.current]
         self._rivals: dict[Pair, Visited] = {}
-        # The models that were learned from the current model and from the optima nearby, on the
-        # support that all pairs have in common.
+        # The current model and the optima nearby, learned again without the penalty, on the support
+        # that all pairs have in common. None if they have not been computed yet.
         self._tops: list[Visited] | None = None
         self._most = np.zeros(2)
         self._stopped: Callable[[], bool] = lambda: False
