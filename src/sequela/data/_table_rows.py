@@ -117,11 +117,12 @@ class RowCheck:
             "Write 0 or 1, or NA if it is unknown; if the column is not an item, use "
             f"{option('drop', [label])}."
         )
-        if label.casefold() in {"time", "times", "age"} and has_option("times"):
-            remedy = (
-                f"If it is the observation time, use {option('times', label)}, otherwise "
-                f"{option('drop', [label])}."
-            )
+        if label.casefold() in {"time", "times", "age"}:
+            if has_option("times"):
+                remedy = (
+                    f"If it is the observation time, use {option('times', label)}, otherwise "
+                    f"{option('drop', [label])}."
+                )
         elif j == 0 and self._columns.ids is None:
             remedy = f"If the column holds sample ids, use {option('samples', label)}."
         elif any(mark in cell for mark in "\t;, "):
