@@ -268,8 +268,15 @@ def test_the_search_gives_the_ranges_of_a_slow_search(seed, monkeypatch):
     slow = order_ranges(learner, sets, random_state=1, max_pairs=4, max_evaluations=10**6)
     assert quick.evaluations < 0.5 * slow.evaluations
     assert quick.table["verdict"].tolist() == slow.table["verdict"].tolist()
-    for column, error in {"low": 0.04, "high": 0.04, "evidence": 0.15}.items():
-        np.testing.assert_allclose(quick.table[column], slow.table[column], atol=error)
+    np.testing.assert_allclose(quick.table["evidence"], slow.table["evidence"], atol=0.15)
+    # Every end of a range belongs to a model that was found. So a wider range is a better one, and
+    # the quick search may also find an end that the slow search misses.
+    for narrower in (
+        quick.table["low"] - slow.table["low"],
+        slow.table["high"] - quick.table["high"],
+    ):
+        assert (narrower < 0.04).all()
+        assert (narrower > -0.08).all()
 
 
 def test_a_probability_is_that_of_the_order_matrix(clocked, learner):

@@ -148,6 +148,6 @@ def _message(
         f"most {LARGEST_R_HAT}), and the smallest number of effective draws is {smallest:.0f} "
         f"(expected at least {LEAST_EFFECTIVE:.0f}). Probabilities and intervals are not reliable "
         f"yet. Continue the run until it has about {factor:.0f} times as many draws in total. If "
-        f"R-hat does not fall, start a new run with more replicas, for example "
-        f"{option('replicas', 8)}; it takes longer, but its chains change between distant models."
+        "R-hat does not fall, start a new run with more replicas, for example 8. It takes longer, "
+        "but its chains change between distant models."
     )
