@@ -37,11 +37,12 @@ __all__ = [
     "shares_of_draws",
 ]
 
-# Number of draws if the settings do not have one.
+# Number of draws if the settings do not give a number.
 DEFAULT_HISTORIES = 1_600
 # Largest lattice, in items, for a search. Its tables need about 40 MB.
 _LARGEST_SEARCHED = 18
-# Largest number of steps of a search, and of numbers that it stores. It then takes some seconds.
+# Largest number of steps of a search, and largest number of values that a search stores. A search
+# with so many steps takes some seconds.
 _MOST_STEPS = 20_000
 _MOST_NUMBERS = 1e7
 

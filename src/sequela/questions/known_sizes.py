@@ -1,4 +1,4 @@
-"""The expected numbers of set sizes among known cells, from simulated complete sets.
+"""The expected number of samples of each set size among known cells, from simulated sets.
 
 Samples in which the same cells are missing have the same distribution of the set size. So these
 cells are hidden in simulated sets, once for each distinct pattern of missing cells. All patterns
@@ -72,7 +72,8 @@ def _one_group(
 ) -> SizeCounts:
     """Return the moments for some patterns of missing cells.
 
-    `known` says which cells are known in each pattern, and `counts` how many samples have it.
+    `known` says which cells are known in each pattern, and `counts` how many samples have
+    this pattern.
 
     A simulated set is used for all patterns. So the error of the expected number comes from the
     spread of the sum over the patterns.

@@ -341,8 +341,8 @@ class HeldFits:
         fits = self.fits
         solver = ProximalNewton(penalty, fits.unit)
         # A fit with a held order begins with the complete gradient, because it must find
-        # interactions outside the support that make this order possible. Apart from this, fits may
-        # leave out parts of the gradient outside the support. If the result of a fit is better than
+        # interactions outside the support that make this order possible. Other fits may leave
+        # out parts of the gradient outside the support. If the result of a fit is better than
         # the current model, `range_search` fits it again with `polish=True`, which uses the
         # complete gradient.
         complete = polish or isinstance(objective, _HeldObjective)

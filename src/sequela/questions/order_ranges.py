@@ -101,7 +101,7 @@ class OrderRanges:
         It is infinite if no model with the opposite order was found. It is below 0 if the opposite
         order is better without the penalty. "baseline" says whether `order_baseline` gives the same
         order: "agrees", "disagrees" or "undecided". "verdict" is the value of a `Verdict`.
-        "checked" is true or false. If it is false, "low", "high" and "evidence" are NaN.
+        "checked" says whether the order was checked. If not, "low", "high" and "evidence" are NaN.
     model : Model
         The model that has these orders: the given one, or a better one that was found.
     gain : float

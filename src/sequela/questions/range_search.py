@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["PairRange", "RangeSearch", "SearchLimits"]
 
 _RISE = 1e-3  # a model that is better by fewer nats does not replace the current one
-_RIVAL = 1.0  # the log-odds at which a fit first holds the opposite order
+_RIVAL = 1.0  # a rival is fitted with its pair held near these log-odds of the opposite order
 # Profiles begin at the best optima that are known: at most _MOST_OPTIMA of them, at most _NEARBY
 # nats below the current model.
 _MOST_OPTIMA = 2
@@ -237,7 +237,7 @@ class RangeSearch:
     def _rival(self, pair: Pair) -> Visited | None:
         """Return a fit that holds a pair in the opposite order and learns all parameters.
 
-        The result is None if the fit could not begin.
+        The result is None if the theta at the start is out of range.
         """
         if pair not in self._rivals:
             target = self._opposite(pair)
