@@ -54,7 +54,7 @@ _WARM_UP_SWEEPS = 500
 # By default, the number of jumps per sweep is 4/5 of the number of items, but not less than the
 # first and not more than the second of these numbers.
 _JUMPS = (12, 60)
-# The number of draws at each check of convergence, divided by that at the check before.
+# The number of draws at a check of convergence, divided by the number at the previous check.
 _CHECK_GROWTH = 1.3
 
 

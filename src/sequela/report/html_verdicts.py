@@ -25,8 +25,7 @@ effective, r_hat
 verdict
     "yes", "suggests", "no", "depends", "untrusted" or "unchecked", or a verdict in the words that
     `order_ranges` and `Posterior.orders` use. If the column is missing, the verdict is computed
-    from
-    `low` and `high`, or from `evidence`.
+    from `low` and `high`, or from `evidence`.
 baseline
     The item that comes first according to the baseline, because the samples that contain it are
     smaller on average.

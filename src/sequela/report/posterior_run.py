@@ -193,7 +193,8 @@ def run_posterior(
             found, begun = _begin(imported.data, target, chosen, about)
     if not found.n_draws:  # a signal stopped the run during its warm-up
         return PosteriorReport(found, target)
-    # A run that was stopped ends soon. Its fit is checked when it continues to its end.
+    # A run that was stopped by a signal must end soon. So its fit is checked only when a later
+    # command continues it to its end.
     check = None if found.interrupted else _check_fit(found, imported.data, execution)
     _write_tables(found, check, target)
     if found.interrupted:
