@@ -88,8 +88,8 @@ class ObservationComparison:
     ----------
     observations : tuple of Observation
         The observations that were compared. The first one is chosen unless another one is clearly
-        better. If effects on the observation were compared, they are those learned from all
-        samples.
+        better. If effects on the observation were compared, the tuple contains the effects that
+        were learned from all samples.
     held_out : array (observations, samples)
         Log-likelihood of every sample under a model that was learned without this sample.
     chosen : int

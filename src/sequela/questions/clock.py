@@ -114,7 +114,7 @@ class TimePosterior:
 
     @cached_property
     def _inverse(self) -> TimeDistribution:
-        # The distribution is computed when a density or a quantile is first asked for, because the
+        # The distribution is computed only when a density or a quantile is needed, because the
         # mean and the variance do not need it.
         return self._distribution()
 

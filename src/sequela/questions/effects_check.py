@@ -143,8 +143,9 @@ def check_effects(
 
     Sets at unknown times cannot exclude that items influence when a sample is observed. This
     function learns a model with such effects, with the L1 penalty (see `fit_observation_effects`),
-    and compares its orders with those of the given model. If its held-out likelihood is not clearly
-    worse, the data do not support the assumption that there are no such effects.
+    and compares its orders with those of the given model. If the held-out likelihood of the
+    model with effects is not clearly worse, the data do not support the assumption that there are
+    no such effects.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Orders of the known items of a sample with missing cells: searched, or drawn if this is too slow.
+"""Orders of the known items of a sample with missing cells, by a search or from draws.
 
 The lattice of the known items and of the missing items that matter gives exact probabilities, and a
 search finds the most probable orders. If the lattice is large, or the search needs too many steps,
@@ -80,7 +80,7 @@ def orders_of_known_items(
     parameters : Parameters
         Theta and the observation.
     known : PartialSet
-        The sample. If it has statements, it must be within the budget.
+        The sample. If it has known orders, its lattice must be within the budget.
     max_orders : int
         Largest number of orders.
     settings : Settings

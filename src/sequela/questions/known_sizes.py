@@ -22,7 +22,7 @@ __all__ = ["SizeCounts", "sizes_of_known_cells"]
 _MOST_SIZES = 2e8
 # Number of set sizes in memory.
 _SIZES_AT_ONCE = 4e6
-# Smallest number of simulated sets for a group of patterns; it gives a variance.
+# Smallest number of simulated sets for a group of patterns: a variance needs two sets.
 _LEAST_DRAWS = 2
 
 
@@ -72,8 +72,8 @@ def _one_group(
 ) -> SizeCounts:
     """Return the moments for some patterns of missing cells.
 
-    `known` says which cells are known in each pattern, and `counts` how many samples have
-    this pattern.
+    `known` says which cells are known in each pattern, and `counts` how many samples have this
+    pattern.
 
     A simulated set is used for all patterns. So the error of the expected number comes from the
     spread of the sum over the patterns.

@@ -173,7 +173,7 @@ class PairPaths:
     def _follow(
         self, first: _Stop, direction: float, tangent: NDArray[np.float64] | None
     ) -> list[_Stop]:
-        """Return a path: models in which the log-odds of the pair move further and further.
+        """Return a path: models in which the log-odds of the pair move in one direction.
 
         The path begins at the model `first`. The log-odds increase if `direction` is 1, and
         decrease if it is -1.

@@ -3,8 +3,8 @@
 The value of an order is the log-odds of "i first, then j" against "j first, then i", in the model
 of these two items alone. The log-odds are a coordinate of the family of Proposition 1. A quadratic
 term in the objective (a "spring") pulls the log-odds towards a target. All parameters are learned,
-including the parameters of the pair. The value that a fit reports does not include the spring. Each
-result is an ordinary model, which has its own P(i before j).
+including the parameters of the pair. The objective that a fit reports does not include the
+spring. Each result is an ordinary model, which has its own P(i before j).
 """
 
 from __future__ import annotations

@@ -91,8 +91,8 @@ class RangeSearch:
     data : Dataset
         The samples. Pairs of items that never occur together in them are left out.
     pairs : list of pairs or None
-        The pairs to check. None: pairs that interact; they are chosen again after each better
-        model.
+        The pairs to check. None: pairs that interact. These are chosen again whenever a better
+        model replaces the current one.
     max_pairs : int
         Largest number of pairs if `pairs` is None.
     within : float
@@ -235,7 +235,7 @@ class RangeSearch:
         return -_RIVAL if self.held.log_odds(self.current.theta, pair) >= 0.0 else _RIVAL
 
     def _rival(self, pair: Pair) -> Visited | None:
-        """Return a fit that holds a pair in the opposite order and learns all parameters.
+        """Return a fit in which the order of a pair is held near the opposite of the current one.
 
         The result is None if the theta at the start is out of range.
         """

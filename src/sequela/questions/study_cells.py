@@ -57,7 +57,7 @@ class StudyCells:
     counts: NDArray[np.float64]
 
     def summed(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probabilities of the classes without known orders, from those of all sets."""
+        """Return probabilities of classes without known orders, from probabilities of all sets."""
         return p if self.sums is None else np.asarray(self.sums @ p)
 
     def of_new_samples(self, p: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -186,7 +186,8 @@ def find_verdicts(
     Parameters
     ----------
     orders : DataFrame or None
-        ``orders.csv``: the orders of a fit. If it has columns "low" and "high", they are ranges.
+        ``orders.csv``: the orders of a fit. Its columns "low" and "high", if any, are ends of
+        ranges.
     rivals : DataFrame or None
         ``rivals.csv``, a table that ``sequela rivals`` wrote.
     folder, source : str

@@ -237,7 +237,7 @@ def _same_columns(before: Run, options: PosteriorRunOptions) -> PosteriorRunOpti
 
 
 def _is_finished(run: Run | None, folder: Path) -> bool:
-    """Return whether a run is complete, with all files written; True if it has no record."""
+    """Return whether a run is complete, with all files written; True if there is no record."""
     if run is None:
         return True
     ended = bool(run.result) and not run.result.get("interrupted", False)
