@@ -263,7 +263,7 @@ def load_data(
 def load_data_for(
     model_path: Path, path: Path, *, drop: tuple[str, ...] | None = None, **options: Any
 ) -> Dataset:
-    """Read samples for a model like `load_data`.
+    """Read samples for a model, as `load_data` does.
 
     If `model_path` is the folder of a run, and `drop` is None, the columns that the run dropped are
     dropped here, too.

@@ -31,7 +31,7 @@ class ChosenSample:
     data : Dataset
         The sample, with its missing cells and known orders.
     present, missing : list of str
-        The items that it has, and those of which this is not known.
+        The items that the sample has, and the items whose presence is not known.
     """
 
     data: Dataset
@@ -82,7 +82,7 @@ class SampleChoice:
 def sample_options(option: str, text: str) -> Callable[[Command], Command]:
     """Add the option for the present items, ``--missing`` and ``--sample``.
 
-    The command receives them as one `SampleChoice`, `chosen`.
+    The command receives them as one `SampleChoice`, in its argument `chosen`.
 
     Parameters
     ----------

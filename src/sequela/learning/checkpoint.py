@@ -395,7 +395,7 @@ def _array(
 def _demand_fields(kind: type[NewtonState | AdaGradState | Info], found: dict[str, Any]) -> None:
     """Raise a KeyError if a field is missing or unknown.
 
-    If a default value replaced a missing field, the rest of the fit would change.
+    A default value in place of a missing field would change the rest of the fit.
     """
     wrong = {f.name for f in fields(kind)} ^ found.keys()
     if wrong:
@@ -409,7 +409,7 @@ def _write(
     header = json.dumps({"format": _FORMAT, "version": _VERSION, **meta})
     with replacing(path) as file:
         # NumPy would store arrays of Python objects as pickles, which can run code when they are
-        # read. There are no such arrays here, and `_read` refuses them.
+        # read. A checkpoint has no such arrays, and `_read` refuses them.
         content: dict[str, Any] = {"meta": np.array(header), **arrays}
         content[_CHECKSUM] = np.array(_checksum(content))
         np.savez(file, **content)

@@ -33,7 +33,7 @@ def final_value(
     objective : Objective
         The objective of the fit. If the fit draws missing cells, the objective gives the estimate.
     likelihood : Likelihood
-        The likelihood of the same samples. It gives the estimate of any other fit.
+        The likelihood of the same samples. It gives the estimate in all other cases.
     theta : array
         Theta at the end of the fit.
     """

@@ -326,7 +326,7 @@ def _simulate(
 def _with_one_mean(
     simulated: list[tuple[NDArray[np.float64], ...]], begin: list[int]
 ) -> list[tuple[NDArray[np.float64], ...]]:
-    """Return the counts, moved so that all models have the same mean: the mean over all models."""
+    """Return the counts, shifted so that each model has the mean of all models."""
     moved = []
     for column in zip(*simulated, strict=True):
         counted = np.stack(column)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["describe"]
 
 
-DRAW = "draw"  # the metadata of a draw from a posterior have this name
+DRAW = "draw"  # the metadata of a model that was drawn from a posterior have this entry
 # The last finding ends with this text if cells are missing.
 _WHY_MISSING = (
     ". This can also happen if cells are missing for a reason that has to do with their values, "

@@ -80,7 +80,7 @@ class Start:
         One tuple per iteration: evaluations so far, objective, KKT residual, number of
         interactions, and seconds since the beginning of the start. If sets are sampled, the
         objectives have an unknown error, which can be larger than `objective_se`: compare them only
-        between iterations on the same orders.
+        between iterations that used the same drawn orders.
     """
 
     theta: NDArray[np.float64]

@@ -24,9 +24,8 @@ _log = logging.getLogger("sequela")
 
 # Assumed number of evaluations per start. In trials, starts took 28 to 144 evaluations.
 _EVALUATIONS = 60
-# A prediction is logged only for fits that are predicted to take longer than the first of these
-# numbers of seconds. If a fit is predicted to take longer than the second number, it writes
-# progress lines from its beginning.
+# A prediction is logged only if a fit is predicted to take more than _LEAST_SECONDS. If it is
+# predicted to take more than _LONG_SECONDS, the fit writes progress lines from its beginning.
 _LEAST_SECONDS = 60.0
 _LONG_SECONDS = 10.0
 # Bytes of the process itself; and the number of n x n arrays that a solver and its objective store.

@@ -133,8 +133,8 @@ def best_without_interactions(objective: Objective) -> NDArray[np.float64]:
     if not known and objective.observation.constant_rate is not None:
         return theta
     # `independent_theta` does not use known times and known orders, and it assumes a constant rate
-    # of the observation. In other cases, run the solver, with a penalty that keeps all interactions
-    # at zero.
+    # of the observation. So if times or orders are known, or if the rate is not constant, run the
+    # solver, with a penalty that keeps all interactions at zero.
     solver = ProximalNewton(OffDiagonalL1(_PROHIBITIVE), units(objective))
     diagonal = WithoutInteractions(objective)
     state, _ = solve(

@@ -64,7 +64,7 @@ FAMILIES["any"] = (*FAMILIES["gamma"], *FAMILIES["heavy"][1:], LEARNED_EFFECTS)
 # standard error of the gain. If the first kind is true, the gain of another kind is a few nats, for
 # any number of samples. We tested this rule on simulated data. If the first kind was true, it chose
 # another kind in 1 of 40 data sets. If times were gamma-distributed with shape 2, it chose gamma
-# times in 28 of 40 data sets. A limit of two standard errors in place of the nats would have chosen
+# times in 28 of 40 data sets. A limit of two standard errors in place of 5 nats would have chosen
 # gamma times in only 14 of them. Effects have more parameters, so they need a larger gain.
 _LEAST_GAIN = 5.0
 _LEAST_GAIN_OF_EFFECTS = 6.0
@@ -72,11 +72,11 @@ _LEAST_GAIN_OF_EFFECTS = 6.0
 # of nats below the log-likelihood of the chosen kind. `order_ranges` uses the same number: it
 # regards models within 2 nats as equally good. We tested limits on simulated data sets of 500
 # samples, in which exponential times were chosen. This limit gave a warning in 31 of 36 data sets
-# with effects, and in 34 of 72 data sets without effects. With 0 nats it would be 27 and 18, with 3
-# nats 33 and 45.
+# with effects, and in 34 of 72 data sets without effects. A limit of 0 nats would have given a
+# warning in 27 and 18 of them, and a limit of 3 nats in 33 and 45.
 PLAUSIBLE_WITHIN = 2.0
 _TOLERANCE = 1e-3
-# The shapes of gamma times that are tried next are in this range.
+# The gamma shapes that `ObservationComparison.beyond` proposes to try next are in this range.
 _LEAST_SHAPE, _LARGEST_SHAPE = 0.05, 200.0
 
 
@@ -88,8 +88,8 @@ class ObservationComparison:
     ----------
     observations : tuple of Observation
         The observations that were compared. The first one is chosen unless another one is clearly
-        better. If effects on the observation were compared, they are those learned from all
-        samples.
+        better. If effects on the observation were compared, the tuple contains the effects that
+        were learned from all samples.
     held_out : array (observations, samples)
         Log-likelihood of every sample under a model that was learned without this sample.
     chosen : int
@@ -152,7 +152,7 @@ class ObservationComparison:
 
     @property
     def effects_behind(self) -> tuple[float, float] | None:
-        """How much worse effects on the observation are than the chosen kind, and its error.
+        """How much worse held-out samples are predicted with effects than with the chosen kind.
 
         The first number is the difference of two held-out log-likelihoods of all samples, in nats:
         with the chosen kind, minus with effects. The second number is its standard error. Both are

@@ -28,7 +28,7 @@ _MANY_CELLS = 300_000
 
 
 def announce_preparation(show: bool | str | None, n_cells: int) -> None:
-    """Write a line before the data are prepared, if that takes seconds and `show` is "lines".
+    """Write a line before a slow preparation of the data, if `show` is "lines".
 
     Parameters
     ----------

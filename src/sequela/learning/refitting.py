@@ -100,7 +100,7 @@ class WithRidge:
 
     @property
     def effective(self) -> float:
-        """The smallest ratio of effective to drawn orders, over all sets."""
+        """The effective number of orders divided by the drawn number: the minimum over all sets."""
         return self.objective.effective
 
     @property

@@ -57,8 +57,8 @@ def units(objective: Objective) -> NDArray[np.float64]:
     The information is approximate. It assumes that two kinds of samples are informative about the
     interaction i -> j: samples with both i and j, and samples in which j might have arrived
     after i. The fourth root is a compromise between no scaling and the scaling of Newton's method,
-    which uses the square root. With the glioblastoma data of 100 items, it needed the fewest
-    evaluations: 29, compared with 55 without scaling and 39 with the square root.
+    which uses the square root. With the glioblastoma data of 100 items, the fourth root needed
+    the fewest evaluations: 29, compared with 55 without scaling and 39 with the square root.
     """
     sets = presence(objective.distinct, objective.n)
     weights = objective.distinct.weights

@@ -26,8 +26,8 @@ def plot_frequencies(
     """Draw observed frequencies of items against expected frequencies, and name the outliers.
 
     Both axes have a square-root scale, on which sampling noise has about the same width everywhere.
-    Error bars show two standard deviations of this noise. If there are more than 60 items, they are
-    shown by a band around the diagonal.
+    Error bars show two standard deviations of this noise. If there are more than 60 items, a
+    band around the diagonal shows this noise instead.
 
     Parameters
     ----------

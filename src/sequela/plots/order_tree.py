@@ -135,7 +135,7 @@ def _least(cohort: CohortOrders, chosen: list[str]) -> int:
 
 
 def _places(tree: OrderBranch) -> list[_Spot]:
-    """Return the positions of the branches. The width of a sector follows its number of leaves."""
+    """Return the positions of the branches. A sector is wider if it has more leaves."""
 
     def ends(branch: OrderBranch) -> int:
         return max(sum(ends(child) for child in branch.children), 1)

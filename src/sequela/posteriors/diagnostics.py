@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["Convergence", "effective_size", "judge", "r_hat"]
 
 # Both limits are from Vehtari et al. (2021). The first is the largest rank-normalised split R-hat.
-# The second is the smallest number of effective draws of all chains together: they recommend 100
-# per chain with four chains. We require 400 for any number of chains.
+# The second is the smallest number of effective draws of all chains together: these authors
+# recommend 100 per chain with four chains. We require 400 for any number of chains.
 LARGEST_R_HAT = 1.01
 LEAST_EFFECTIVE = 400.0
 

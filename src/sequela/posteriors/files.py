@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["read_file", "write_file"]
 
 _FORMAT = "sequela posterior"
-# Each version has other states of chains, so a file of another version cannot be continued. Version
-# 4 has stretched coordinates of trajectories, and swaps.
+# The states of chains differ between versions, so a file of another version cannot be continued.
+# Version 4 has stretched coordinates of trajectories, and swaps.
 _VERSION = 4
 _REMEDY = "Copy it again, or start a new run"
 

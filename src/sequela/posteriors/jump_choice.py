@@ -21,7 +21,8 @@ __all__ = ["PairTracks", "order_shares", "pairs_by_slowness"]
 # This share of the jumps is divided among the pairs in proportion to their association in the data.
 # The rest is divided in proportion to the square of how slowly the order of a pair changes. Without
 # the square, hundreds of pairs that change quickly would together get most of the jumps. With the
-# third power, a single slow pair gets nearly all jumps, and none are left for a cascade.
+# third power, a single slow pair gets nearly all jumps, and almost none are left for the other
+# pairs of a cascade.
 _FLOOR = 0.25
 # The largest number of draws per independent draw: larger numbers cannot be estimated well.
 _MOST_DRAWS = 200.0

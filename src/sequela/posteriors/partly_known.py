@@ -1,4 +1,4 @@
-"""Prepare partly known samples for the posterior of theta: lists for kernels, first histories.
+"""Prepare partly known samples for the posterior of theta: lists for kernels and first histories.
 
 A sample is partly known if it has missing cells, or statements about the order of its items. If it
 has no statements, and few present and missing items, the likelihood sums over its missing cells.

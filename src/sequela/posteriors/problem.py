@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST_LATTICE", "Problem"]
 
 # In weighted data, sets with more items than this have latent orders. A set with a latent order can
-# only have the weight 1, so the limit is as large as is fast: a lattice of 10 items has 1,024
-# states.
+# only have the weight 1, so the limit is as large as possible without slow evaluations: a
+# lattice of 10 items has 1,024 states.
 LARGEST_LATTICE = 10
 # Jumps are tried for at most _MOST_PAIRS pairs of items. The pair with the strongest association is
 # listed _MOST_COPIES times.

@@ -54,7 +54,7 @@ _WARM_UP_SWEEPS = 500
 # By default, the number of jumps per sweep is 4/5 of the number of items, but not less than the
 # first and not more than the second of these numbers.
 _JUMPS = (12, 60)
-# The number of draws at each check of convergence, divided by that at the check before.
+# The number of draws at a check of convergence, divided by the number at the previous check.
 _CHECK_GROWTH = 1.3
 
 
@@ -117,14 +117,13 @@ def posterior(
         for the log-likelihood, or after `most_draws` draws per chain (6000). `chains`: number of
         chains (4). `warm_up`: number of draws that are discarded at the beginning (as many as 500
         sweeps give; if `draws` is given, half of `draws`). `thin`: sweeps per draw (2 to 10; more
-        if there are few items). `jumps`: proposals per sweep of another order of a pair, and as
-        many proposals to swap interactions (12 to 60; more if there are more items). `replicas`:
-        number of replicas per chain (1). The first samples the posterior, and the others sample
-        flatter distributions, in which chains change more easily between distant models. Use 8 if a
-        cascade of several items may be reversed. The time is proportional to the number of
-        replicas. `largest_lattice`: largest set whose orders are summed (8 to 10 items, so
-        that an evaluation is fast).
-        `random_state`, `n_threads`: as in `Settings`.
+        if there are few items). `jumps`: number of proposals per sweep to change the order of a
+        pair; the same number of proposals swaps interactions (12 to 60; more if there are more
+        items). `replicas`: number of replicas per chain (1). The first samples the posterior, and
+        the others sample flatter distributions, in which chains change more easily between distant
+        models. Use 8 if a cascade of several items may be reversed. The time is proportional to the
+        number of replicas. `largest_lattice`: largest set whose orders are summed (8 to 10 items,
+        so that an evaluation is fast). `random_state`, `n_threads`: as in `Settings`.
 
     Returns
     -------

@@ -32,7 +32,7 @@ class StepSize:
     averaged : float
         Log of the averaged step size, to be used after warm-up.
     error : float
-        Average of the target of the acceptance minus the acceptance.
+        Average of the target acceptance minus the actual acceptance.
     centre : float
         Log of the step size towards which the adaptation shrinks.
     count : int

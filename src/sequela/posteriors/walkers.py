@@ -46,10 +46,10 @@ _METRIC_AT = (0.1, 0.3, 0.6)
 _STEP_AFTER_METRIC = 0.5
 # A trajectory is a rotation around the centre of the reference (the normal distribution that is
 # defined in `metric`). Its angle is drawn between a quarter of the largest angle and the largest
-# angle. If the posterior were the reference, a right angle would be enough. But the posterior is
-# wider than the reference along some directions, for which longer trajectories are better. With 20
-# items, a largest angle of 4.5 gave twice as many effective draws per second as 2.4; with 8 or 12,
-# there were fewer than with 4.5.
+# angle. If the posterior were equal to the reference, a right angle would be enough. But the
+# posterior is wider than the reference along some directions, for which longer trajectories are
+# better. With 20 items, a largest angle of 4.5 gave twice as many effective draws per second as a
+# largest angle of 2.4. Largest angles of 8 and 12 gave fewer than 4.5.
 _LARGEST_ANGLE = 5.0
 _LEAST_SHARE = 0.25
 # The gap is chosen such that exchanges between neighbouring replicas have about this acceptance.
@@ -79,7 +79,7 @@ class Plan:
     thin : int
         Sweeps per draw.
     jumps : int
-        Jumps per sweep. There are as many swaps.
+        Number of jumps per sweep. The number of swaps per sweep is the same.
     most_steps : int
         The largest number of leapfrog steps of a trajectory.
     """
@@ -201,9 +201,9 @@ class Walkers:
     def draw(self, count: int, n_threads: int) -> list[Draw]:
         """Advance all chains by several draws, and return these draws.
 
-        The chains advance by one draw during the warm-up (the result is then empty), and if there
-        are exchanges. Otherwise they advance by `count` draws without waiting for each other. The
-        draws themselves do not depend on `count`.
+        During the warm-up, all chains advance by one draw only, and the result is empty. If there
+        are exchanges, they also advance by one draw only. Otherwise they advance by `count` draws
+        without waiting for each other. The draws themselves do not depend on `count`.
         """
         if not self.is_warm:
             self.advance(n_threads)

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["independent_orders"]
 
-# Items with more ancestors than this are not treated here. With 13 ancestors, the probabilities of
-# all states of the lattice at all times of the grid need 30 MB.
+# `independent_orders` leaves out items with more ancestors than this. With 13 ancestors, the
+# probabilities of all states of the lattice at all times of the grid need 30 MB.
 _MOST_ANCESTORS = 13
 
 

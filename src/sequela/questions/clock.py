@@ -1,10 +1,11 @@
 """The posterior of the observation time of a sample, given its set.
 
 There are three ways to compute it. On the lattice of the set the posterior is exact: the time is a
-mixture of sums of exponential times. By components it is also exact: the integrand of the
-likelihood is proportional to the posterior density. For larger sets the posterior is estimated from
-drawn orders. On the lattice and for drawn orders, recursions give the mean and the variance, and
-the Laplace transform gives the density and the quantiles (module `inversion`).
+mixture of sums of exponential times. With components it is also exact: the likelihood is then
+an integral over the observation time, and its integrand is proportional to the posterior density.
+For larger sets the posterior is estimated from drawn orders. On the lattice and for drawn orders,
+recursions give the mean and the variance, and the Laplace transform gives the density and the
+quantiles (module `inversion`).
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class TimePosterior:
 
     @cached_property
     def _inverse(self) -> TimeDistribution:
-        # The distribution is computed when a density or a quantile is first asked for, because the
+        # The distribution is computed only when a density or a quantile is needed, because the
         # mean and the variance do not need it.
         return self._distribution()
 
@@ -274,9 +275,9 @@ def pseudo_times(
         mean and standard deviation of its time, and "se" is the Monte Carlo error of the mean.
         "q05", "q50" and "q95" are quantiles. ``attrs`` holds "draws" and "seed" (0 and None if all
         results are exact). For a posterior of models, "mean" is the average over the models, and
-        "low" to "high" is the interval of the means under the single models, with "effective" draws
-        and "r_hat". "sd" and the quantiles are then those of the mixture over all models, so they
-        include the uncertainty about the model.
+        "low" to "high" is the interval of the means under the single models. "effective" is the
+        effective number of draws, and "r_hat" is R-hat. "sd" and the quantiles are then those of
+        the mixture over all models, so they include the uncertainty about the model.
 
     Examples
     --------

@@ -92,8 +92,8 @@ class CohortOrders:
     samples, items : tuple of str
         The ids of the samples, and the labels of the items.
     largest : int
-        The largest size of a set for which orders were computed. Missing items that matter count,
-        too.
+        The largest size of a set for which orders were computed. Missing items count, too, if
+        they act on an item whose cell is known, directly or through other missing items.
     """
 
     orders: tuple[tuple[str, ...] | None, ...]
@@ -141,8 +141,8 @@ class CohortOrders:
     ) -> dict[tuple[str, ...], int]:
         """Return how many orders begin with each sequence of `length` items.
 
-        The most common sequence is first. If `items` are given, all other items are removed from
-        the orders before. An order with fewer than `length` items is not counted.
+        The most common sequence is first. If `items` are given, all other items are first
+        removed from the orders. An order with fewer than `length` items is not counted.
 
         Examples
         --------
@@ -210,10 +210,10 @@ def cohort_orders(
     Notes
     -----
     If cells are missing, the probability of an order is a sum: the missing items may be present or
-    absent, and they may have arrived at any place. An order that contradicts a certain known order
-    does not occur. The result is the first order of `likely_orders`. It is exact, unless a sample
-    with missing cells has a lattice of more than 18 items, or the search would take too long. Then
-    histories are drawn, and a more likely order may not have been drawn.
+    absent, and they may have any place in the order of arrival. An order that contradicts a certain
+    known order does not occur. The result is the first order of `likely_orders`. It is exact,
+    unless a sample with missing cells has a lattice of more than 18 items, or the search would take
+    too long. Then histories are drawn, and a more likely order may not have been drawn.
 
     In a tree or a path, a missing item looks like an absent item.
 

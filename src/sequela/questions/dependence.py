@@ -52,7 +52,7 @@ def restricted(model: Model, places: NDArray[np.int64]) -> Model:
 def arrivals_on_lattice(
     theta: NDArray[np.float64], stop_rate: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return P(c is observed) for all items, and P(b before c, both observed) for all pairs.
+    """Return P(c is observed) for all items c, and P(b before c, both observed) for all pairs.
 
     Both results are sums over all 2^n states. `stop_rate` is the rate of the observation.
     """
@@ -80,7 +80,7 @@ def arrivals_on_lattice(
 
 
 def arrival_probabilities(parameters: Parameters, budget: Budget) -> NDArray[np.float64]:
-    """Return P(c is observed) of every item; NaN if the lattice is beyond the budget."""
+    """Return P(item is observed) for every item; NaN if its lattice is beyond the budget."""
     theta = parameters.theta
     probability = np.full(len(theta), np.nan)
     for place in range(len(theta)):

@@ -164,8 +164,8 @@ def item_frequencies(
         standard error. "method" says how it was computed. If data are given, "data" is the
         frequency in the data, and "z" is the difference divided by its standard deviation under the
         model. For a posterior, "low" to "high" is the interval of the frequency over the models,
-        with its "effective" draws and "r_hat". The standard deviation for "z" then includes the
-        uncertainty about the model. ``attrs`` holds "draws" and "seed".
+        "effective" is the effective number of draws, and "r_hat" is R-hat. The standard deviation
+        for "z" then includes the uncertainty about the model. ``attrs`` holds "draws" and "seed".
 
     Examples
     --------

@@ -3,9 +3,10 @@
 An item that makes a sample more likely to be observed changes which sets are seen. If observation
 times are unknown, every model with such effects has a counterpart without them that gives all sets
 the same probability (`ObservationEffects.absorb`). So sets can never exclude these effects. But a
-model with effects and few interactions may predict new samples better or worse than the model of a
-fit. If it does not predict them clearly worse, orders that are opposite in the two models depend on
-an assumption that the data do not support: that items do not influence the observation.
+model with effects and few interactions may predict new samples better or worse than the fitted
+model without effects. If its predictions are not clearly worse, the orders that are opposite in the
+two models depend on an assumption that the data do not support: that items do not influence the
+observation.
 """
 
 from __future__ import annotations
@@ -62,8 +63,9 @@ class EffectsCheck:
     orders : DataFrame
         P(item of the row before item of the column) in the model with effects, for all items.
     behind, behind_se : float
-        Held-out log-likelihood of the kind of observation of the checked model, minus that of the
-        model with effects, in nats, and its standard error.
+        How much worse held-out samples are predicted with effects than with the kind of observation
+        of the checked model: the difference of the two held-out log-likelihoods, in nats, and its
+        standard error.
     """
 
     table: pd.DataFrame
@@ -141,8 +143,9 @@ def check_effects(
 
     Sets at unknown times cannot exclude that items influence when a sample is observed. This
     function learns a model with such effects, with the L1 penalty (see `fit_observation_effects`),
-    and compares its orders with those of the given model. If its held-out likelihood is not clearly
-    worse, the data do not support the assumption that there are no such effects.
+    and compares its orders with those of the given model. If the held-out likelihood of the
+    model with effects is not clearly worse, the data do not support the assumption that there are
+    no such effects.
 
     Parameters
     ----------

@@ -61,8 +61,8 @@ _TAIL = 1e-9
 _POINTS = 48
 # exp(-_NEVER) is far below the smallest probability that can be computed.
 _NEVER = 70.0
-# If the probability of an earlier time is below _UNSEEN, it is treated as 0. To find an upper bound
-# of this probability, _TILTS values of s are tried.
+# P(T < t) is treated as 0 if an upper bound of it is at most _UNSEEN. To find a small upper bound,
+# _TILTS values of s are tried in Chernoff's bound.
 _UNSEEN = 1e-100
 _TILTS = 9
 # The saddle point is searched only above exp(-4) / t. A smaller value would not be used, because

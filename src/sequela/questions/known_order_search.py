@@ -3,8 +3,9 @@
 The probability of an order of the known items is a sum over all histories in which the known items
 have this order: over the missing items that are present, and over their places. Seen backwards in
 time, a history is a Markov chain on the lattice of the known and the missing items: `arrived_last`
-has its steps. So for the last few known items, one vector, with an entry per set of missing items,
-has the total probability of all histories that end with these known items.
+returns the probabilities of its steps. So for the last few known items, one vector, with an entry
+per set of missing items, has the total probability of all histories that end with these known
+items.
 
 An A* search extends the most promising of these vectors. Its bound is the probability of the best
 completion if the next known item could depend on the set of missing items. The true probability is
@@ -67,7 +68,7 @@ class KnownOrders:
         self._largest_first = sorted(self._without, key=lambda step: -int(sizes[step[1][0]]))
 
     def start(self) -> NDArray[np.float64]:
-        """Return the probability of each set of missing items while all known items are present."""
+        """Return the probability of visiting each set of missing items with all known items."""
         return self._visits(self._ends, (1 << self.n_known) - 1)
 
     def extend(self, visits: NDArray[np.float64], state: int, item: int) -> NDArray[np.float64]:
@@ -104,9 +105,6 @@ class KnownOrders:
 
     def bounds(self) -> NDArray[np.float64]:
         """Return an upper bound of the probability of the best order of a set of known items.
-
-        Entry (m, X) is for histories that pass through the set m of missing items together with the
-        set X of known items.
 
         Entry (m, X) is for a history that is, seen backwards, in the set m of missing items and the
         set X of known items.

@@ -1,4 +1,4 @@
-"""Orders of the known items of a sample with missing cells: searched, or drawn if this is too slow.
+"""Orders of the known items of a sample with missing cells, by a search or from draws.
 
 The lattice of the known items and of the missing items that matter gives exact probabilities, and a
 search finds the most probable orders. If the lattice is large, or the search needs too many steps,
@@ -37,11 +37,12 @@ __all__ = [
     "shares_of_draws",
 ]
 
-# Number of draws if the settings do not have one.
+# Number of draws if the settings do not give a number.
 DEFAULT_HISTORIES = 1_600
 # Largest lattice, in items, for a search. Its tables need about 40 MB.
 _LARGEST_SEARCHED = 18
-# Largest number of steps of a search, and of numbers that it stores. It then takes some seconds.
+# Largest number of steps of a search, and largest number of values that a search stores. A search
+# with so many steps takes some seconds.
 _MOST_STEPS = 20_000
 _MOST_NUMBERS = 1e7
 
@@ -79,7 +80,7 @@ def orders_of_known_items(
     parameters : Parameters
         Theta and the observation.
     known : PartialSet
-        The sample. If it has statements, it must be within the budget.
+        The sample. If it has known orders, its lattice must be within the budget.
     max_orders : int
         Largest number of orders.
     settings : Settings

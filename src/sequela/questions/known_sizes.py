@@ -1,4 +1,4 @@
-"""The expected numbers of set sizes among known cells, from simulated complete sets.
+"""The expected number of samples of each set size among known cells, from simulated sets.
 
 Samples in which the same cells are missing have the same distribution of the set size. So these
 cells are hidden in simulated sets, once for each distinct pattern of missing cells. All patterns
@@ -22,7 +22,7 @@ __all__ = ["SizeCounts", "sizes_of_known_cells"]
 _MOST_SIZES = 2e8
 # Number of set sizes in memory.
 _SIZES_AT_ONCE = 4e6
-# Smallest number of simulated sets for a group of patterns; it gives a variance.
+# Smallest number of simulated sets for a group of patterns: a variance needs two sets.
 _LEAST_DRAWS = 2
 
 
@@ -72,7 +72,8 @@ def _one_group(
 ) -> SizeCounts:
     """Return the moments for some patterns of missing cells.
 
-    `known` says which cells are known in each pattern, and `counts` how many samples have it.
+    `known` says which cells are known in each pattern, and `counts` how many samples have this
+    pattern.
 
     A simulated set is used for all patterns. So the error of the expected number comes from the
     spread of the sum over the patterns.

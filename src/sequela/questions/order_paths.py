@@ -2,7 +2,7 @@
 
 A path begins at a model (its top). The log-odds of the pair move step by step in one direction, and
 after each step all other parameters are learned again. The path ends when the log-likelihood is too
-low. Paths from different tops often meet, because they follow the same valley of models. A path
+low. Paths from different tops often meet, because they lead through the same models. A path
 ends where it meets another one.
 """
 
@@ -34,20 +34,21 @@ _SHORTEST, _LONGEST = 0.5, 1.75
 # The aim is slightly beyond the end of the range, so that the end is between two points.
 _BEYOND = 1.05
 _MOST_STEPS = 5
-_EVIDENCE = 3.0  # to reach the opposite order, a path may go this many nats below the range
+_EVIDENCE = 3.0  # to reach the opposite order, a path may lose this many nats more than `within`
 _EDGE = 0.02  # a path towards 0 (or 1) ends when its probability is this close to 0 (or 1)
 # Two paths meet if a model on one path is close to the other path. Between the models of the other
 # path, theta and the log-likelihood are interpolated. The model may differ from them by at most
 # _APART in every parameter outside the pair, and by at most _LEVEL nats.
 _APART = 0.3
 _LEVEL = 0.3
-# The largest factor by which the last change of the parameters is continued.
+# A new start continues the last change of theta, unless the log-odds changed by less than _SHORTEST
+# divided by this number.
 _CONTINUED = 2.0
 
 
 @dataclass(frozen=True)
 class Point:
-    """One model on a path: P(i before j), and its distance below the best model, in nats."""
+    """One model on a path: its P(i before j), and how far it is below the best model, in nats."""
 
     probability: float
     drop: float
@@ -146,7 +147,7 @@ class PairPaths:
 
     @property
     def points(self) -> list[list[Point]]:
-        """The points of all paths, without models that never have both items."""
+        """The points of all paths; models in which both items never occur together are left out."""
         paths = [[stop for stop in path if np.isfinite(stop.probability)] for path in self._paths]
         return [
             [Point(s.probability, self._best - s.value) for s in path] for path in paths if path
@@ -172,7 +173,7 @@ class PairPaths:
     def _follow(
         self, first: _Stop, direction: float, tangent: NDArray[np.float64] | None
     ) -> list[_Stop]:
-        """Return a path: models in which the log-odds of the pair move further and further.
+        """Return a path: models in which the log-odds of the pair move in one direction.
 
         The path begins at the model `first`. The log-odds increase if `direction` is 1, and
         decrease if it is -1.
@@ -199,8 +200,8 @@ class PairPaths:
         # A path that leads away from 0.5 will not reach the opposite order.
         away = (first.probability >= 0.5) == (direction > 0.0)
         crossed = away or (last.probability >= 0.5) != (first.probability >= 0.5)
-        # Outside the range, the path continues for one purpose: to find how far below the best
-        # model it reaches the opposite order. This distance is the evidence.
+        # Outside the range, the path continues for one purpose: to find how many nats
+        # below the best model the order becomes the opposite one. This number is the evidence.
         most = self._within if crossed else self._within + _EVIDENCE
         towards = last.probability if direction > 0.0 else 1.0 - last.probability
         return self._best - last.value > most or towards > 1.0 - _EDGE

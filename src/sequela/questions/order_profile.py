@@ -3,8 +3,8 @@
 The value of an order is the log-odds of "i first, then j" against "j first, then i", in the model
 of these two items alone. The log-odds are a coordinate of the family of Proposition 1. A quadratic
 term in the objective (a "spring") pulls the log-odds towards a target. All parameters are learned,
-including the parameters of the pair. The value that a fit reports does not include the spring. Each
-result is an ordinary model, which has its own P(i before j).
+including the parameters of the pair. The objective that a fit reports does not include the
+spring. Each result is an ordinary model, which has its own P(i before j).
 """
 
 from __future__ import annotations
@@ -341,8 +341,8 @@ class HeldFits:
         fits = self.fits
         solver = ProximalNewton(penalty, fits.unit)
         # A fit with a held order begins with the complete gradient, because it must find
-        # interactions outside the support that make this order possible. Apart from this, fits may
-        # leave out parts of the gradient outside the support. If the result of a fit is better than
+        # interactions outside the support that make this order possible. Other fits may leave
+        # out parts of the gradient outside the support. If the result of a fit is better than
         # the current model, `range_search` fits it again with `polish=True`, which uses the
         # complete gradient.
         complete = polish or isinstance(objective, _HeldObjective)

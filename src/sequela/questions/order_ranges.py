@@ -10,7 +10,7 @@ one.
 2. The order is moved step by step in both directions. After each step, all other parameters are
 learned again (`sequela.questions.order_profile`). The support is the same for both orders. It has
 the interactions of the model, of the best model with the opposite order, and of other good optima.
-The range contains the orders of all models within 2 nats of the best.
+The range contains P(a before b) of all models found within 2 nats of the best.
 
 **Evidence** is a profile log-likelihood ratio in nats. It compares the best model found with the
 order of the fit and the best model found with the opposite order, on the common support. In both
@@ -101,7 +101,7 @@ class OrderRanges:
         It is infinite if no model with the opposite order was found. It is below 0 if the opposite
         order is better without the penalty. "baseline" says whether `order_baseline` gives the same
         order: "agrees", "disagrees" or "undecided". "verdict" is the value of a `Verdict`.
-        "checked" is true or false. If it is false, "low", "high" and "evidence" are NaN.
+        "checked" says whether the order was checked. If not, "low", "high" and "evidence" are NaN.
     model : Model
         The model that has these orders: the given one, or a better one that was found.
     gain : float

@@ -5,8 +5,8 @@ search then builds orders backwards, from the last item to the first. The items 
 order does not contain yet are a subset, so the weight of its best completion is known exactly. The
 search always extends the most promising unfinished order. It finds complete orders, the best one
 first, without listing all k! orders. If several unfinished orders are equally promising, the newest
-one is extended first. Otherwise, if many orders are equally likely, the search would begin all of
-them before it completes one.
+one is extended first. Without this rule, if many orders are equally likely, the search would begin
+all of them before it completes one.
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ def likely_orders(
     -----
     If cells are missing, the orders are those of the items that the sample is known to have. The
     probability of such an order is a sum: the missing items may be present or absent, and they may
-    have arrived at any place. Within the budget the result is exact: a search on the lattice of the
-    known and the missing items finds the orders. If the lattice has more than 18 items or the
-    search would take too long, `draws` histories are drawn (method "histories"). Then a more likely
-    order may not have been drawn. Beyond 18 items, the probability is the share of the draws with
-    this order.
+    have any place in the order of arrival. Within the budget the result is exact: a search on the
+    lattice of the known and the missing items finds the orders. If the lattice has more than 18
+    items or the search would take too long, `draws` histories are drawn (method "histories"). Then
+    a more likely order may not have been drawn. Beyond 18 items, the probability is the share of
+    the draws with this order.
 
     Known orders are taken into account: orders that contradict a certain statement are left out,
     and an order that contradicts an uncertain statement is less probable. Beyond the budget,

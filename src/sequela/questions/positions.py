@@ -63,8 +63,8 @@ def item_positions(
         One row per item, the earliest median position first. "observed" is the share of the
         simulated sequences that contain the item. "place_05", "place_25", "place_50", "place_75"
         and "place_95" are quantiles of its position (1 is first). "time_05" to "time_95" are the
-        same quantiles of its arrival time. They are NaN for items that were drawn fewer than 20
-        times. ``attrs`` holds "draws" and "seed".
+        same quantiles of its arrival time. All these quantiles are NaN for items that were drawn
+        fewer than 20 times. ``attrs`` holds "draws" and "seed".
 
     Examples
     --------

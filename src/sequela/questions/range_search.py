@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["PairRange", "RangeSearch", "SearchLimits"]
 
 _RISE = 1e-3  # a model that is better by fewer nats does not replace the current one
-_RIVAL = 1.0  # the log-odds at which a fit first holds the opposite order
+_RIVAL = 1.0  # a rival is fitted with its pair held near these log-odds of the opposite order
 # Profiles begin at the best optima that are known: at most _MOST_OPTIMA of them, at most _NEARBY
 # nats below the current model.
 _MOST_OPTIMA = 2
@@ -91,8 +91,8 @@ class RangeSearch:
     data : Dataset
         The samples. Pairs of items that never occur together in them are left out.
     pairs : list of pairs or None
-        The pairs to check. None: pairs that interact; they are chosen again after each better
-        model.
+        The pairs to check. None: pairs that interact. These are chosen again whenever a better
+        model replaces the current one.
     max_pairs : int
         Largest number of pairs if `pairs` is None.
     within : float
@@ -235,9 +235,9 @@ class RangeSearch:
         return -_RIVAL if self.held.log_odds(self.current.theta, pair) >= 0.0 else _RIVAL
 
     def _rival(self, pair: Pair) -> Visited | None:
-        """Return a fit that holds a pair in the opposite order and learns all parameters.
+        """Return a fit in which the order of a pair is held near the opposite of the current one.
 
-        The result is None if the fit could not begin.
+        The result is None if the theta at the start is out of range.
         """
         if pair not in self._rivals:
             target = self._opposite(pair)

@@ -4,9 +4,11 @@ Samples of two items alone contain no information about their order (Proposition
 of models, from "always 1 first" to "always 2 first", has the same distribution of sets. Only the
 other items, which act as a clock, determine the order. So for each pair that interacts, its
 parameters are moved along this family to the opposite order, and the model is learned again from
-there. If this fit returns to the first order, a further fit holds the opposite order: it allows the
-interaction of the pair only in the opposite direction. Both models are compared after refits
-without the penalty. The difference of their log-likelihoods is the evidence for the order.
+there. If this fit returns to the learned model, another fit is made that must keep the opposite
+order: the stronger of the two effects within the pair is fixed at 0, so the items can interact only
+in the opposite direction. The learned model and the model with the opposite order are compared
+after both are refitted without the penalty. The difference of their log-likelihoods is the evidence
+for the order.
 """
 
 from __future__ import annotations
@@ -65,17 +67,17 @@ class Rivals:
     Attributes
     ----------
     table : DataFrame
-        One row per pair, the least certain first. "first" and "second" are the items, in the order
-        of the model. "probability" is P(first before second), given that both are observed.
-        "rival_probability" is the same in the rival. If it is also above 0.5, no model with the
-        opposite order was found, and the rival is another model with the same order. "evidence" is
-        the evidence for the order of the model: the difference of the log-likelihoods, in nats.
-        Below about 2, the data cannot tell. It can be negative, because both orders are compared
-        with the same interactions, and the model was chosen by its score (`Refit.score`), in which
-        each interaction costs one nat. "evidence_se" is its Monte Carlo error. "penalised" is the
-        same difference with the penalty and without refits, over all samples. "optimum" says
-        whether the rival is an optimum of the penalised likelihood. If not, it comes from a fit
-        that had to keep this order.
+        One row per pair, the least certain first. "first" is the item that more probably arrives
+        first in the model, and "second" is the other item. "probability" is P(first before second),
+        given that both are observed. "rival_probability" is the same in the rival. If it is also
+        above 0.5, no model with the opposite order was found, and the rival is another model with
+        the same order. "evidence" is the evidence for the order of the model: the difference of the
+        log-likelihoods, in nats. If it is below about 2, the data cannot tell the order. It can be
+        negative, because both orders are compared with the same interactions, and the model was
+        chosen by its score (`Refit.score`), in which each interaction costs one nat. "evidence_se"
+        is its Monte Carlo error. "penalised" is the same difference with the penalty and without
+        refits, over all samples. "optimum" says whether the rival is an optimum of the penalised
+        likelihood. If not, it comes from a fit that had to keep the opposite order.
     model : Model
         The model that has these orders: the best model that was found.
     refit : Refit
@@ -286,13 +288,15 @@ def _rivals(
     pair: tuple[int, int],
     settings: Settings,
 ) -> list[_Rival]:
-    """Learn models from the opposite order, and return the rival of the order first.
+    """Learn models from a start with the opposite order; return a list that begins with the rival.
 
-    It is an optimum if possible. Otherwise, it comes from a fit that must not keep the interaction
-    of the order. A fit that starts from the opposite order can also end at an optimum that has the
-    old order and differs in other interactions. Such a model says nothing about the order, but it
-    can be better than the current model. So it is in the list, but it is only the first if no model
-    with the opposite order was found.
+    If the fit from this start ends at an optimum with the opposite order, this optimum is the
+    rival. Otherwise two more fits are made. In the first, the larger of the two effects within
+    the pair is fixed at 0, as are all interactions that are 0 at the start. The second begins at
+    the result of the first, and all entries are free. A fit can also end at an optimum that has the
+    order of the current model and differs from this model in other interactions. Such an optimum
+    says nothing about the order, but it can be better than the current model, so the list contains
+    it. It is the rival only if no model with the opposite order was found.
     """
     i, j = pair
     try:
@@ -321,8 +325,8 @@ def _rivals(
     end, _ = fits.fit(held, OnSupport(support, penalty.strength))
     bound = _with_theta(current, end.theta)
     more = [_weigh(current, current_refit, bound, fits, pair, optimum=False)]
-    # There may still be an optimum with the opposite order. `end` is closer to it than the first
-    # start, so a fit from `end` can find it.
+    # There may still be an optimum with the opposite order. `end` is closer to it than
+    # `start`, so a fit from `end` can find it.
     free = _with_theta(current, fits.fit(end.theta, penalty)[0].theta)
     if _differ(free, current):
         more.insert(0, _weigh(current, current_refit, free, fits, pair, optimum=True))

@@ -1,4 +1,4 @@
-"""Likely orders of a sample with known orders that is too large for a lattice: draw histories.
+"""Draw likely orders of a sample that has known orders and is too large for a lattice.
 
 All draws obey the statements. If no cell is missing, the probability of a drawn order is its exact
 weight divided by the joint probability of the set and of the statements, which is estimated

@@ -1,9 +1,10 @@
 """Classes of samples of a planned study, in which the same cells and orders are known.
 
-The class of a complete sample is its set. If cells are missing, the class has the pattern of
-missing cells and the items that the sample is known to have. The probability of such a class is the
-sum over all sets that fill in the missing cells. Each combination of known orders is a class of its
-own. Its probability is a sum over orders, on the lattice of the known and the missing items.
+The class of a complete sample is its set. If cells are missing, the class is the combination of the
+pattern of missing cells and the items that the sample is known to have. The probability of such a
+class is the sum over all sets that fill in the missing cells. Each combination of known orders is a
+class of its own. Its probability is a sum over orders, on the lattice of the known and the missing
+items.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ _AT_ONCE = 4e6
 
 @dataclass(frozen=True)
 class StudyCells:
-    """The classes of the samples of a study, and how many present samples each class has.
+    """The classes of the samples of a study, and how many existing samples each class has.
 
     Attributes
     ----------
     shares : array (patterns,)
-        The share of the present samples with each pattern of missing cells. New samples have these
+        The share of the existing samples with each pattern of missing cells. New samples have these
         patterns with these probabilities.
     sums : sparse matrix (classes without known orders, sets) or None
         Which sets belong to each class, for all patterns, one after the other. None if no cell is
@@ -46,7 +47,7 @@ class StudyCells:
     stated : list of PartialSet
         The classes with known orders. They follow the other classes.
     counts : array (classes,)
-        The number of present samples in each class.
+        The number of existing samples in each class.
     """
 
     shares: NDArray[np.float64]
@@ -56,14 +57,14 @@ class StudyCells:
     counts: NDArray[np.float64]
 
     def summed(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probabilities of the classes without known orders, from those of all sets."""
+        """Return probabilities of classes without known orders, from probabilities of all sets."""
         return p if self.sums is None else np.asarray(self.sums @ p)
 
     def of_new_samples(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return how probable each class and number of clock items is in a new sample.
+        """Return the joint probability of the class and the number of clock items of a new sample.
 
-        `p` is the result of `summed`. The result is flat. New samples have no known orders, so it
-        does not contain the classes with known orders.
+        `p` is the result of `summed`. The result is a flat array. It does not contain the classes
+        with known orders, because new samples have no known orders.
         """
         flat = p.ravel()
         if self.sums is not None:
@@ -110,7 +111,7 @@ def study_cells(data: Dataset) -> StudyCells:
     sums, counts_of, starts = [], [], [0]
     for at, pattern in enumerate(patterns):
         known = int((~pattern).astype(np.int64) @ (1 << np.arange(n)))
-        # Codes of the known items of all sets; equal codes are one class.
+        # The code of a set says which known items it has. Sets with equal codes are one class.
         classes, place = np.unique(np.arange(1 << n) & known, return_inverse=True)
         sums.append(_indicator(place.ravel(), classes.size))
         here = codes[(inverse == at) & ~has_order]

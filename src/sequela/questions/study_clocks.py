@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_clocks_to_partly_known"]
 
-# The histories of samples with more known and missing items are drawn with Markov chains. If orders
-# are known, this is done only beyond the budget of a lattice.
+# If a sample has more known and missing items, its histories are drawn with Markov chains. If
+# orders are known, this is done only beyond the budget of a lattice.
 _LARGEST_LATTICE = 14
 
 

@@ -73,11 +73,11 @@ class StudyPlan:
         clock items ("clocks"). "evidence" is the expected evidence for the true order, in nats: the
         logarithm of the posterior odds, or a profile log-likelihood ratio (see `method`).
         "probability" is the expected posterior probability of the true order. "right" and "wrong"
-        are the probabilities that a study calls the true order or the wrong order. "open" is the
-        probability that it calls neither. Columns that end in "_se" are Monte Carlo standard
-        errors. "effective" is an effective number of draws: at least 90% of the simulated studies
-        have this number or more (NaN for method "check", which uses no draws). "reliable" says
-        whether this number is large enough. It is always true for method "check".
+        are the probabilities that a study calls the true order, and that it calls the wrong order.
+        "open" is the probability that it calls neither. Columns that end in "_se" are Monte Carlo
+        standard errors. "effective" is an effective number of draws: at least 90% of the simulated
+        studies have this number or more (NaN for method "check", which uses no draws). "reliable"
+        says whether this number is large enough. It is always true for method "check".
     first, second : str
         The pair.
     now : float

@@ -152,7 +152,7 @@ def _frequency(data: Dataset, pair: tuple[int, int]) -> float:
 def joint_probabilities(
     problem: StudyProblem, theta: NDArray[np.float64], items: NDArray[np.int64], clocks: int
 ) -> NDArray[np.float64]:
-    """Return joint probabilities of the subset of `items` and the number of clock items.
+    """Return joint probabilities of the set of present `items` and the number of clock items.
 
     The array has 2^k rows, one per subset of the k items, and `clocks` + 1 columns. It is computed
     for one theta.

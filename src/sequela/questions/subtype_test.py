@@ -4,8 +4,8 @@ A mixture of two models is compared with a single model. The statistic is the ga
 the objective of the mixture is, summed over all samples. A mixture has more parameters, so its gain
 is positive even if there is one subtype only. Therefore data sets are simulated from the single
 model (a parametric bootstrap), and the gain of each is computed in the same way, including the fit
-of the single model and all starts of the mixture. p is the share of the data sets, the observed one
-included, whose gain is at least the observed gain.
+of the single model and all starts of the mixture. p is the share of the data sets whose gain is at
+least the observed gain. The observed data set counts as one of these data sets, so p is never 0.
 
 The simulated data come from the single model after a refit without the penalty, on the same
 interactions. The penalised model has too small interactions, so data that are simulated from it

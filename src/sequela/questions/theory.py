@@ -232,7 +232,7 @@ class TwoItemFamily:
         theta : Model, array or DataFrame, (2, 2)
             Off-diagonal entries may be -inf, as at the ends of the family.
         rtol : float
-            Largest relative difference of a probability at which two probabilities count as equal.
+            Two probabilities count as equal if their relative difference is at most this number.
 
         Examples
         --------

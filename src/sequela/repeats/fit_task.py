@@ -189,7 +189,7 @@ def warm_up(*, data: Dataset, options: dict[str, Any], **common: Any) -> None:
     if not budget.exact_fits(largest, data.n_items, timed=timed):
         budgets.append(asdict(_NOTHING_EXACT))
     for limit in budgets:
-        # A small penalty, so that there are interactions and their kernel is compiled too.
+        # With a small penalty there are interactions, so their kernel is compiled, too.
         learner = _learner({**brief, "budget": limit}, 1e-3, 0).fit(sets)
         if "folds" in common:
             learner.evaluate(sets)

@@ -227,7 +227,7 @@ def plan_fits(
     Returns
     -------
     Plan
-        Each case has the entry "penalty". For everything else that varies, it also has an entry:
+        Each case has the entry "penalty", and one more entry for everything else that varies:
         "items" (the number of items), or "subset", "bootstrap", "fold" and "start" (numbers that
         are counted from 0).
 

@@ -194,7 +194,7 @@ class _Outcome:
 
 
 def _try(plan: Plan, place: Path, todo: list[int], work: Work, pool: _Pool) -> None:
-    """Run the repeats `todo`. Then run the repeats again that failed or whose workers died.
+    """Run the repeats `todo`. Then run those repeats again that failed or whose workers died.
 
     Raise an error if some repeats are still missing after the second attempt.
     """

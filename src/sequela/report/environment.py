@@ -54,8 +54,8 @@ def describe_environment() -> Environment:
     from sequela.kernels.lattice import evaluate_block
     from sequela.support.threads import resolve_threads
 
-    # Numba keeps compiled code next to the source. If that folder is read-only, it uses another
-    # folder.
+    # Numba keeps compiled code next to the source. If that folder is read-only, Numba uses
+    # another folder.
     found = evaluate_block.stats.cache_path
     folder = None if found is None else Path(found)
     return Environment(

@@ -107,7 +107,7 @@ def run_checks(
     elif options.check:
         try:
             ranges, notices = _check_orders(learner, data, execution)
-        except SequelaError as error:  # the model is a result without this check, too
+        except SequelaError as error:  # without this check, the model is still a result
             notices = (f"the orders that the data allow were not checked: {error}",)
     effects = None
     if options.check_effects:

@@ -159,7 +159,7 @@ class _Tables:
 
     @contextlib.contextmanager
     def _if_possible(self, name: str) -> Iterator[None]:
-        """Turn an error into a notice, because a question without an answer must not cost the fit.
+        """Turn an error into a notice: the fit must not be lost if one answer cannot be computed.
 
         All inputs were checked before the fit. So such an error is about a model for which an
         answer cannot be computed.

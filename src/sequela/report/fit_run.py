@@ -281,7 +281,7 @@ def run_fit(
             write_table(checks.effects.table, made / "orders_with_effects.csv", index=False)
         try:
             write_report(made, found.data, name=folder, execution=execution)
-        except SequelaError as error:  # the model and the tables are results without the page, too
+        except SequelaError as error:  # without the page, there are still the model and the tables
             more += (f"report.html was not written: {error}",)
         made_files = (p for p in made.rglob("*") if p.is_file() and not p.name.startswith("."))
         files = sorted(str(p.relative_to(made)) for p in made_files)

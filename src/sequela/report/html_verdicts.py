@@ -25,8 +25,7 @@ effective, r_hat
 verdict
     "yes", "suggests", "no", "depends", "untrusted" or "unchecked", or a verdict in the words that
     `order_ranges` and `Posterior.orders` use. If the column is missing, the verdict is computed
-    from
-    `low` and `high`, or from `evidence`.
+    from `low` and `high`, or from `evidence`.
 baseline
     The item that comes first according to the baseline, because the samples that contain it are
     smaller on average.
@@ -187,7 +186,8 @@ def find_verdicts(
     Parameters
     ----------
     orders : DataFrame or None
-        ``orders.csv``: the orders of a fit. If it has columns "low" and "high", they are ranges.
+        ``orders.csv``: the orders of a fit. Its columns "low" and "high", if any, are ends of
+        ranges.
     rivals : DataFrame or None
         ``rivals.csv``, a table that ``sequela rivals`` wrote.
     folder, source : str

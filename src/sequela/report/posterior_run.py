@@ -193,7 +193,8 @@ def run_posterior(
             found, begun = _begin(imported.data, target, chosen, about)
     if not found.n_draws:  # a signal stopped the run during its warm-up
         return PosteriorReport(found, target)
-    # A run that was stopped ends soon. Its fit is checked when it continues to its end.
+    # A run that was stopped by a signal must end soon. So its fit is checked only when a later
+    # command continues it to its end.
     check = None if found.interrupted else _check_fit(found, imported.data, execution)
     _write_tables(found, check, target)
     if found.interrupted:
@@ -236,7 +237,7 @@ def _same_columns(before: Run, options: PosteriorRunOptions) -> PosteriorRunOpti
 
 
 def _is_finished(run: Run | None, folder: Path) -> bool:
-    """Return whether a run is complete, with all files written; True if it has no record."""
+    """Return whether a run is complete, with all files written; True if there is no record."""
     if run is None:
         return True
     ended = bool(run.result) and not run.result.get("interrupted", False)

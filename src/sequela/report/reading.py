@@ -69,7 +69,7 @@ def read_samples(
 
 
 def read_to_learn(path: str | os.PathLike[str], **options: Any) -> Imported:
-    """Read a table like `read_samples`, for a command that learns a model from it.
+    """Read a table as `read_samples` does, for a command that learns a model from it.
 
     A table that clearly has its items in rows is an error, unless `most_frequent` is given.
 
@@ -122,8 +122,8 @@ def read_as_recorded(
     """Read a table with the options of a run, as ``run.json`` has them.
 
     A fit and the report on its folder both read the data with this function. This ensures that they
-    use the same samples. Options that are not about reading are ignored. With
-    `to_learn`, the table is read with `read_to_learn`.
+    use the same samples. Options that are not about reading are ignored. With `to_learn`, the table
+    is read with `read_to_learn`.
 
     Examples
     --------

@@ -128,7 +128,7 @@ class Objective(Smooth, Protocol):
 
     @property
     def effective(self) -> float:
-        """The smallest ratio of effective to drawn orders, over all sets.
+        """The effective number of orders divided by the drawn number: the minimum over all sets.
 
         It is 1 if no set is sampled.
         """

@@ -1,7 +1,7 @@
 """The loop that runs a solver: it counts evaluations, draws new orders and decides when to stop.
 
 A run ends when the distance of the gradient from the subdifferential (the KKT residual) is below
-the tolerance. It never ends because theta has changed little.
+the tolerance. That theta has changed little is never a reason to end a run.
 
 If sets are sampled, the objective is deterministic between two draws of orders. New orders are
 drawn at the current theta in two cases: when theta has moved so far that the effective number of
@@ -62,8 +62,9 @@ def begin(
     objective.prepare(free)
     objective.draw(theta, FIRST_KEPT)
     state = solver.init(objective, theta)
-    # The steps on the same orders end at a tenth of this error (`solve`). Otherwise, the first
-    # round would fit theta to the first orders more precisely than these orders determine theta.
+    # Below, this error times SIGMAS becomes the floor. With the same orders, the KKT residual need
+    # not become smaller than a tenth of the floor (`solve`). With a smaller residual, theta would
+    # be fitted to the first orders more precisely than these orders determine theta.
     error = objective.gradient_error(theta) if objective.is_sampled else np.zeros(1)
     if objective.is_partial:
         state = replace(state, free=free)
