@@ -58,7 +58,7 @@ def test_a_fixed_time_is_noticed(seed):
     check = learner.misfit_
     assert not check.fits
     assert any("no item" in finding and "Gamma" in finding for finding in check.findings)
-    # The advice to use other times says which checks of orders there are for them.
+    # The advice to use another kind of observation time says how to check orders with this kind.
     assert any("order_ranges and sequela.posterior are not available" in x for x in check.findings)
     assert check is learner.misfit_
 

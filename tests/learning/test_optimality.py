@@ -100,7 +100,8 @@ def test_every_iteration_is_an_ascent_from_the_independent_model(seed, n, penalt
     sets, counts = np.unique(X.astype(float), axis=0, return_counts=True)
     start = fit_independent(sets, counts / counts.sum())
     objective = learner.history_["objective"].to_numpy()
-    # A fit computes its start with less precision than this test, so there is a small difference.
+    # A fit computes its start, the independent model, with less precision than `fit_independent`
+    # above. So the two objectives differ slightly.
     assert objective[0] == pytest.approx(start.value, abs=1e-8)
     assert (np.diff(objective) >= 0.0).all()
     assert objective[-1] == learner.objective_

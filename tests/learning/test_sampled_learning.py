@@ -77,7 +77,7 @@ def test_the_objective_is_right_within_its_error(learned, seed):
     # standard errors on average, and at most 3.3. Rounding errors depend on the processor and can
     # change which orders are drawn. So they can also change this difference.
     assert exact > best.objective_ - 6.0 * learner.objective_se_
-    # These 6 standard errors are small compared with the gain by interactions.
+    # These 6 standard errors are small compared with the increase of the objective by interactions.
     without = SetChain(5.0).fit(medium(seed)).objective_
     assert 6.0 * learner.objective_se_ < 0.5 * (best.objective_ - without)
 

@@ -248,7 +248,7 @@ def test_the_default_check_is_limited_by_the_predicted_time_of_its_evaluations(m
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_search_gives_the_ranges_of_a_slow_search(seed, monkeypatch):
-    """Compare with a slow search: short steps, precise fits, paths that cross others."""
+    """Compare with a slow search. It has short steps and precise fits, and its paths may meet."""
     paths = importlib.import_module("sequela.questions.order_paths")
     profile = importlib.import_module("sequela.questions.order_profile")
     rng = np.random.default_rng(seed)
