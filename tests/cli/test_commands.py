@@ -137,8 +137,8 @@ class TestDemo:
         sets = np.array(list(itertools.product([0, 1], repeat=3)))
         found = sequela.evaluate(_independent_theta(data), sets)
         shares = np.exp(found.log_likelihoods) @ sets
-        # Base rates must be finite. So an item in all 4 samples counts as if it were in 3.5 of
-        # them, and an item in no sample counts as if it were in 0.5.
+        # Base rates must be finite. So an item in all 4 samples counts as if it were in 3.5
+        # samples, and an item in no sample counts as if it were in 0.5 samples.
         assert shares == pytest.approx([0.875, 0.125, 0.25], rel=1e-9)
 
     def test_the_expected_order_agrees_with_the_simulated_one(self, run):
