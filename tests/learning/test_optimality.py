@@ -141,7 +141,7 @@ def test_without_penalty_the_likelihood_is_maximal():
 @given(st.integers(0, 2**31), st.integers(1, 5), st.integers(1, 4))
 @example(0, 1, 1)
 def test_hopeless_data_end_finite(seed, n, size):
-    """With few samples and no penalty, most entries have no finite optimum. Fits are finite."""
+    """With few samples and no penalty, most entries have no finite optimum. Fits stay finite."""
     with quiet():
         learner = SetChain(0.0, tol=1e-5, max_iter=100).fit(random_table(seed, n, size))
     assert np.isfinite(learner.theta_).all()

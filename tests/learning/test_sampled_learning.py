@@ -232,7 +232,8 @@ def test_random_state_may_be_a_generator():
 def test_a_path_with_sampled_sets_ends_each_model_within_its_error():
     data = medium(0)
     found = path(data, n_penalties=2, ratio=0.5, budget=SMALL, random_state=1, tol=5e-3)
-    # At the largest penalty, interactions should be zero, but sampling errors may leave small ones.
+    # At the largest penalty, interactions should be zero, but sampling errors may leave small
+    # interactions.
     assert np.abs(found.thetas[0] - np.diag(np.diag(found.thetas[0]))).max() < 0.1
     for penalty, theta in zip(found.table["penalty"], found.thetas, strict=True):
         gradient = evaluate(theta, data, method="exact").gradient
