@@ -178,8 +178,8 @@ CASES = {
 def measure(case: Case, folder: Path, measurements: int = MEASUREMENTS) -> dict[str, Any]:
     """Return the wall and CPU seconds, the memory and the result of one call.
 
-    The times are the shortest ones of several measurements. With 0 measurements, the function is
-    called once and not measured, so that its code is compiled and stored in the cache.
+    Each time is the shortest of several measurements. With 0 measurements, the function is called
+    once and not measured, so that its code is compiled and stored in the cache.
     """
     work = case.prepare(folder / case.needs)
     found = work()

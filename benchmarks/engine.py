@@ -86,7 +86,7 @@ def gemm_peak():
 
 
 def thetas(rng, base):
-    """Return two thetas: the random start of the paper, and one about as sparse as a learned theta.
+    """Return the random start of the paper, and a theta about as sparse as a learned theta.
 
     `base` has the logarithms of the base rates of both thetas.
     """

@@ -57,7 +57,7 @@ def row(name, X, aim, **options):
 def real_data(folder):
     """Fit the real data sets; return rows, peak memory in MB, and the time of a cross-validation.
 
-    "aim, s" in a row is the target of the time, if there is one.
+    If there is a target for the time of a fit, its row has this target as "aim, s".
     """
     frame = glioblastoma(folder)
     few = {n: frame.iloc[:, :n][frame.iloc[:, :n].sum(axis=1) <= 20] for n in (50, 100)}

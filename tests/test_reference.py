@@ -337,7 +337,7 @@ def test_time_density_has_these_moments(theta):
 
 
 def test_time_moments_of_identical_independent_items():
-    """Check Lemma 1, with the Jacobian that the paper omits, and two numbers that it gives."""
+    """Check Lemma 1 with the Jacobian that the paper omits, and two numbers from the paper."""
     w, m, k = 0.3, 20, 6
     a, b = 1 / w + m - k, k + 1
     mean = float(polygamma(0, a + b) - polygamma(0, a)) / w

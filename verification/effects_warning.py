@@ -14,8 +14,8 @@ and says whether such effects are plausible (the "warning"). The script counts
     python -m verification.effects_warning 40 docs/effects_warning.csv 30000
 
 writes one row per data set as soon as the data set is done, and prints the tables of
-docs/when_it_fits.md. The first number is the number of data sets per assumption, and the last one
-is the first seed.
+docs/when_it_fits.md. The number before the file name is the number of data sets per assumption. The
+number after it is the seed of the first data set.
 """
 
 from __future__ import annotations

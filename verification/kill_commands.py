@@ -300,9 +300,9 @@ class Moment:
             return cls(kind, chance.uniform(0.0, length), steps[at][0])
         if kind == "while writing":
             return cls(kind, chance.uniform(0.0, 0.01), writes=chance.randint(1, most_writes))
-        # Before the first step, the process only loads Python and its packages. A signal in this
-        # time tests little, because there is no work to lose yet. So only a few signals are sent
-        # before the first step.
+        # Before its first step, the process only loads Python and its packages. A signal at that
+        # time tests little, because there is no work to lose yet. So only a few signals are sent at
+        # that time.
         first = steps[1][1] if len(steps) > 1 else 0.0
         return cls(kind, chance.uniform(0.8 * first, 1.05 * whole))
 

@@ -52,7 +52,7 @@ def family_of(data: Dataset) -> list[np.ndarray]:
 
 
 def evidence_and_range(models: list[np.ndarray], data: Dataset) -> tuple[float, float, float]:
-    """Return the evidence for the first order, and the range of its probability."""
+    """Return the evidence for "first before second", and the range of its probability."""
     values = np.array([SAMPLES * evaluate(theta, data, gradient=False).value for theta in models])
     evidence = values[GRID > 0.5].max() - values[GRID <= 0.5].max()
     allowed = GRID[values >= values.max() - 2.0]

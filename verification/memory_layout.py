@@ -8,8 +8,8 @@ with an error can read memory that was never written. In both cases a result can
 run, or with the number of threads, but so rarely that an ordinary test finds it only by chance. So
 this script computes fits and posteriors in several processes. In each process, `malloc` puts random
 distances between the blocks of memory and fills new blocks with other bytes. All bits of the
-results must be the same in all processes, with one thread and with two. It exits with 1 if a result
-differs.
+results must be the same in all processes, with one thread and with two. The script exits with 1 if
+a result differs.
 """
 
 from __future__ import annotations

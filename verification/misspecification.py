@@ -19,8 +19,8 @@ other than exponential times is chosen.
     python -m verification.misspecification 6 docs/misspecification.csv 100
 
 This command writes one row per data set as soon as the data set is done. At the end it prints the
-tables of docs/when_it_fits.md. The first number is the number of data sets per assumption. The last
-number, 0 by default, is the first seed.
+tables of docs/when_it_fits.md. The number before the file name is the number of data sets per
+assumption. The number after it, 0 by default, is the seed of the first data set.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 The data are the synthetic data of Figure 2 of the paper: 500 samples of two or five items that
 interact, and of 200 clock items. The script chooses m clock items at random, a few times for each
-m. It infers the order of the pairs with a strong effect. In truth, item1 comes before item2, and
-with five items also item4 before item5. The order is inferred by `sequela.posterior` with its
-default prior, and by a penalised fit with five starts.
+m. Each time, it infers the order of the pairs with a strong effect. In truth, item1 comes before
+item2, and with five items also item4 before item5. The order is inferred by `sequela.posterior`
+with its default prior, and by a penalised fit with five starts.
 
 The script also simulates 20 data sets of the two items without clock items, with 20 seeds. The
 verdict for each of them must be "the data cannot tell", with an interval from below 0.3 to above

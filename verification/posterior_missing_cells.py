@@ -1,4 +1,4 @@
-"""How long a posterior takes if cells are missing, and whether its chains converge.
+"""How long does a posterior take if cells are missing, and do its chains converge?
 
 The data sets have 500 samples of 8, 12 or 20 items. Each sample has one of four panels, drawn at
 random. One panel covers all items, and each of the others lacks 40% of the items. So 30% of the

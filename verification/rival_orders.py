@@ -40,7 +40,7 @@ def one(name: str, clocks: int, seed: int) -> tuple[float, float] | None:
     )
     row = found.table.iloc[0]
     if abs(row["probability"] - row["rival_probability"]) < 0.2:
-        return None  # no result: the order of the rival is not clearly different
+        return None  # no result: the two models do not clearly differ in the order
     sign = 1.0 if row["first"] == "0" else -1.0
     return sign * float(row["evidence"]), sign * float(row["penalised"])
 

@@ -1,14 +1,14 @@
 """Measure how often `subtype_test` notices two subtypes, and its false alarms.
 
-The data sets are simulated as in `verification.misspecification`: half of the samples of each
-subtype, or one model ("right model"). There are 500 samples (penalty 0.01) or 2,000 (penalty
-0.003).
+The data sets are simulated as in `verification.misspecification`, either from two subtypes with the
+same number of samples, or from one model ("right model"). There are 500 samples (penalty 0.01) or
+2,000 (penalty 0.003).
 
     python -m verification.subtypes 12 docs/subtypes.csv 60000
 
 writes one row per data set as soon as the data set is done, and prints the table of
-docs/when_it_fits.md. The first number is the number of data sets per row, and the last one is the
-first seed.
+docs/when_it_fits.md. The number before the file name is the number of data sets per row. The number
+after it is the seed of the first data set.
 """
 
 from __future__ import annotations

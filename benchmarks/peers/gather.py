@@ -224,7 +224,7 @@ def growth(fits: dict[str, Any]) -> dict[str, Any]:
 
 
 def varied(rows: list[dict[str, Any]], key: str) -> list[dict[str, Any]]:
-    """Return the longest series of rows that differ in one quantity only."""
+    """Return the longest series of rows that differ only in the quantity `key`."""
     others = [name for name in ("N", "n", "interactions") if name != key]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:

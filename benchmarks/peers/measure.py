@@ -99,7 +99,8 @@ def _one(places: Places, job: Job, case: Case | None, limit: float) -> dict[str,
             return None
     folder = places.thetas(job.name)
     options = {"task": "learn", "limit": limit, "penalty": PENALTY, **job.worker_options()}
-    # In these cases the number of interactions varies, so use the true theta, which has them.
+    # In these cases the number of interactions varies. So use the true theta, which has this number
+    # of interactions.
     growing = case.name.startswith("grow-")
     theta = case.truth if case.truth is not None and growing else dense_theta(X)
     load_before = os.getloadavg()[0]

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 _SECONDS = 6.0
 _RATE = 200
 _MOST_SECONDS = 600
-# For each n, the number of gradients whose instructions are counted, after a first gradient. It is
-# larger if a gradient is fast, so that most of the counted instructions belong to gradients.
+# For each n, the number of gradients whose instructions are counted, in addition to a first
+# gradient. If a gradient is fast, this number is larger, so that most of the counted instructions
+# belong to gradients.
 _COUNTED = {20: 50, 100: 5, 410: 1}
 # Number of items of the set for the profile of the kernel.
 _INSIDE = 15
@@ -178,8 +179,8 @@ def _instructions(sizes: tuple[int, ...]) -> dict[str, Any]:
             sizes_of = np.unique(X, axis=0).sum(axis=1)
             # `base` counts the instructions of a process that starts and computes one gradient for
             # the first (smallest) n. For this n, `total` differs from `base` by `more` gradients.
-            # For a larger n, the gradient in `base` is so small that all `more + 1` gradients
-            # count.
+            # For a larger n, `total` includes `more + 1` gradients for this n. All of them count,
+            # because the gradient in `base` is much faster and is ignored.
             gradients = more if not rows else more + 1
             each = (total - base) / gradients
             operations = float(np.sum(6 * n * 2.0**sizes_of))

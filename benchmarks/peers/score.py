@@ -30,8 +30,8 @@ MOST_EXACT = 20
 # If scoring one theta exactly would take more than this many seconds, the largest sets are sampled.
 _MOST_SECONDS = 12.0
 # Scoring all points of a curve over time may take this many seconds. If scoring one theta takes
-# more than `_DEAR` seconds, there is no curve. Earlier thetas are then scored only to find the time
-# at which a value was reached.
+# more than `_DEAR` seconds, there is no curve. Thetas from before the end of the fit are then
+# scored only to find the time at which the objective reached a given value.
 _CURVE_SECONDS = 40.0
 _DEAR = 6.0
 _CURVE_POINTS = 25
@@ -87,8 +87,8 @@ def first_reaching(values: Callable[[int], float], count: int, target: float) ->
     """
     if count == 0 or values(count - 1) < target:
         return None
-    # Test the first value before the bisection, because it often reaches the target. The target is
-    # the final objective of a peer, and the first model of sequela may already be better.
+    # Test the first value before the bisection. The target is the final objective of a peer, and
+    # often the first recorded model of sequela is already at least as good.
     if values(0) >= target:
         return 0
     low, high = 1, count - 1
@@ -125,7 +125,7 @@ class Way:
         return self.scores[at][0]
 
     def time_to(self, target: float) -> float | None:
-        """Return the seconds at which the objective first was at least the target."""
+        """Return the seconds after which the objective had reached the target; None if never."""
         at = first_reaching(self.value, len(self.steps), target)
         return None if at is None else self.seconds[at]
 
@@ -225,10 +225,11 @@ def _ours_on_the_same(places: Places, record: dict[str, Any]) -> dict[str, Any] 
 
 
 def _reached(ours: Way, peer: Way, target: float) -> dict[str, Any]:
-    """Return when sequela reached a peer's final objective, and when each came close to it."""
+    """Return when sequela reached a peer's final objective, and when both came close to it."""
     last = len(ours.steps) - 1
     level = target - _NEAR
-    # The objective of a peer may decrease, so use its first time among the scored steps.
+    # The objective of a peer may decrease during its fit. So use the first of its scored steps that
+    # is close to its final objective.
     near = [seconds for seconds, value in peer.curve() if value >= level]
     dear = peer.judge.seconds > _DEAR
     return {

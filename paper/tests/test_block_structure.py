@@ -88,7 +88,7 @@ def test_shares_within_any_order():
 
 
 def test_spread_interactions_are_no_block(read):
-    """If the interacting items are not the most frequent ones, the claim is not confirmed.
+    """If the interacting items are not the most frequent items, the claim is not confirmed.
 
     For this, the numbers of the items are permuted, and the effects stay the same.
     """

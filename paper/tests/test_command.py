@@ -33,7 +33,8 @@ def test_help_shows_an_example_that_is_a_real_command(run):
     example = shown.split("Example:\n")[1].split()
     assert example[:2] == ["sequela", "paper"]
     assert example[2] in NAMES
-    # --help comes last, so click reads the options of the example first and refuses unknown ones.
+    # The option --help comes last. So click first reads the options of the example, and refuses
+    # unknown options.
     assert run(*example[2:], "--help").exit_code == 0
 
 

@@ -62,8 +62,8 @@ def test_every_optimum_is_one(read, folder):
 def test_the_optima_disagree_on_an_order(read, folder):
     data = schill_table(folder)
     orders = read["fig10_optima"]["order"]
-    # The program mhn, whose penalty is smoothed, finds the probability 0.867 at one optimum, and
-    # 0.053 at another.
+    # The program mhn, whose penalty is smoothed, finds the probability 0.867 for this order at one
+    # optimum, and 0.053 at another.
     assert orders.iloc[0] == pytest.approx(0.867, abs=0.03)
     assert orders.iloc[1] == pytest.approx(0.053, abs=0.005)
     for group in (1, 2):

@@ -74,7 +74,8 @@ def test_help_shows_an_example_that_is_a_real_command(run, arguments, flag):
     assert example[1] in COMMANDS
     if arguments:
         assert example[1] == arguments[0]
-    # --help comes last, so click reads the options of the example first and refuses unknown ones.
+    # The option --help comes last. So click first reads the options of the example, and refuses
+    # unknown options.
     assert run(*example[1:], "--help").exit_code == 0
 
 
@@ -136,8 +137,8 @@ class TestDemo:
         sets = np.array(list(itertools.product([0, 1], repeat=3)))
         found = sequela.evaluate(_independent_theta(data), sets)
         shares = np.exp(found.log_likelihoods) @ sets
-        # Base rates must be finite. So an item in all 4 samples counts as if it were in 3.5 of
-        # them, and an item in no sample counts as if it were in 0.5.
+        # Base rates must be finite. So an item in all 4 samples counts as if it were in 3.5
+        # samples, and an item in no sample counts as if it were in 0.5 samples.
         assert shares == pytest.approx([0.875, 0.125, 0.25], rel=1e-9)
 
     def test_the_expected_order_agrees_with_the_simulated_one(self, run):
@@ -292,7 +293,7 @@ def test_compile_leaves_every_kernel_in_the_cache(run, monkeypatch):
     done = run("compile", "--json")
     assert done.exit_code == 0, done.output
     report = json.loads(done.stdout)
-    # In each part of the program, these kernels take longest to compile.
+    # The list has, for each part of the program, the kernels that take longest to compile.
     cached = {path.name.split("-")[0] for path in Path(report["numba_cache"]).glob("*.nbi")}
     assert cached >= {
         "lattice.evaluate_block", "relocation.relocate", "metropolis.metropolis",

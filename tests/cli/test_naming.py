@@ -1,4 +1,4 @@
-"""Error messages of commands name options. Error messages in Python name arguments."""
+"""An error message shows the name of an option in a command, and of an argument in Python."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_another_meaning_is_not_confused():
         assert option("samples", "id") == "--samples id (an option of `sequela import`)"
 
 
-# Files of which all messages are about Python arguments that no command sets.
+# In these files, all messages are about Python arguments that no command sets.
 PYTHON_ONLY = {
     "budget.py", "simulation.py", "settings.py", "observation_effects.py", "observation.py",
     "data/_reading.py", "data/dataset.py", "likelihood/sequences.py", "likelihood/components.py",

@@ -63,7 +63,7 @@ def test_a_folder_with_draws_tables_and_a_record(table, tmp_path):
 
 
 def test_a_posterior_whose_models_do_not_describe_the_data_is_not_trusted(tmp_path):
-    """Leave out all empty samples: no theta describes sets of items that are this rare."""
+    """Leave out all empty samples. All items are rare, so no theta describes the other samples."""
     drawn = sequela.simulate(np.diag(8 * [-2.0]), 600, random_state=1).to_dataset()
     lines, verdicts = {}, {}
     for name, kept in (("all", np.full(600, fill_value=True)), ("some", drawn.set_sizes > 0)):
@@ -182,7 +182,7 @@ def test_more_draws_that_were_killed_are_drawn_again(table, tmp_path, monkeypatc
     assert run("posterior", table, "-o", folder, "--continue").exit_code == 0
     assert sequela.Posterior.load(folder / "posterior.npz").draws.scale.shape == (2, 25)
     before = content(folder)
-    # The run is complete now. To continue it must change nothing.
+    # The run is complete now, so `--continue` must change nothing.
     again = run("posterior", table, "-o", folder, "--continue")
     assert again.exit_code == 0
     said = "already has all its 25 draws per chain; to draw more, use --draws or --most-draws"

@@ -202,7 +202,7 @@ def test_all_pairs_of_a_proposed_group_are_similar(table, similarity, at_least):
 
 
 def test_a_chain_is_cut():
-    """Each item often occurs together with its neighbours, but the first never with the last.
+    """Each item often occurs with its neighbours, but the first item never occurs with the last.
 
     Therefore the six items must not be proposed as one group.
     """

@@ -426,11 +426,11 @@ def test_the_index_of_a_pandas_table_is_not_read_as_ids(tmp_path, label):
     assert read.data.samples[:2] == ("P0", "P1")
     assert any("looks like the index of a pandas table" in x for x in read.summary.notices())
     assert not read.summary.dropped_items
-    # A column of ids with another label is not recognised, but the error names the reason.
+    # If the column of ids has another label, it is not recognised. The error then names the reason.
     path.write_text("\n".join([f"{label},who,A,B", *rows]))
     with pytest.raises(InputError, match=r"looks like the index of a .* to_csv\(\.\.\., index=Fal"):
         read_table(path)
-    # Numbers that are not row numbers are ids, as before.
+    # If the numbers of the column are not row numbers, they are read as ids.
     path.write_text(f"{label},A,B\n7,1,0\n9,0,1\n")
     assert read_table(path).data.samples == ("7", "9")
 

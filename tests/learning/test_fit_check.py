@@ -58,7 +58,7 @@ def test_a_fixed_time_is_noticed(seed):
     check = learner.misfit_
     assert not check.fits
     assert any("no item" in finding and "Gamma" in finding for finding in check.findings)
-    # The advice to use other times says which checks of orders there are for them.
+    # The advice to use another kind of observation time says how to check orders with this kind.
     assert any("order_ranges and sequela.posterior are not available" in x for x in check.findings)
     assert check is learner.misfit_
 
@@ -98,7 +98,10 @@ def test_items_that_exclude_each_other_are_noticed_in_a_large_data_set():
     ("shape", "level"), [((400, 6), 0.01), ((400, 6), 0.004), ((5000, 40), 0.01)]
 )
 def test_every_test_can_have_a_finding(shape, level):
-    """All samples have all items, so no simulated data set is as far from the model as the data."""
+    """All samples have all items, so no simulated data set is as far from the model as the data.
+
+    Then the p-value of each of the five tests must be at most a fifth of the level.
+    """
     check = check_fit(np.diag(np.full(shape[1], -3.0)), np.ones(shape), level=level)
     names = check.table["name"].tolist()
     assert names == ["set sizes", "empty sets", "large sets", "pairs", "triples"]

@@ -44,8 +44,8 @@ def test_twenty_starts_find_several_optima(schill):
         assert np.abs(ends - known).min() < 2e-5
         assert np.abs(learner.optima_["objective"] - known).min() < 2e-5
     check(learner, schill, -7.96165)
-    # Starts end at two known objectives. The theta of the second one is also an optimum, and it
-    # differs from the theta of the first one.
+    # The starts end at two known objectives. Check that the theta with the lower objective is also
+    # an optimum, and that the two thetas differ.
     one, other = (
         learner.starts_[int(np.abs(ends - known).argmin())] for known in (-7.96164, -7.97394)
     )

@@ -100,7 +100,8 @@ def test_every_iteration_is_an_ascent_from_the_independent_model(seed, n, penalt
     sets, counts = np.unique(X.astype(float), axis=0, return_counts=True)
     start = fit_independent(sets, counts / counts.sum())
     objective = learner.history_["objective"].to_numpy()
-    # A fit computes its start with less precision than this test, so there is a small difference.
+    # A fit computes its start, the independent model, with less precision than `fit_independent`
+    # above. So the two objectives differ slightly.
     assert objective[0] == pytest.approx(start.value, abs=1e-8)
     assert (np.diff(objective) >= 0.0).all()
     assert objective[-1] == learner.objective_
@@ -140,7 +141,7 @@ def test_without_penalty_the_likelihood_is_maximal():
 @given(st.integers(0, 2**31), st.integers(1, 5), st.integers(1, 4))
 @example(0, 1, 1)
 def test_hopeless_data_end_finite(seed, n, size):
-    """With few samples and no penalty, most entries have no finite optimum. Fits are finite."""
+    """With few samples and no penalty, most entries have no finite optimum. Fits stay finite."""
     with quiet():
         learner = SetChain(0.0, tol=1e-5, max_iter=100).fit(random_table(seed, n, size))
     assert np.isfinite(learner.theta_).all()

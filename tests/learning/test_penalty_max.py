@@ -60,7 +60,8 @@ def test_sets_beyond_the_budget_give_the_same():
     assert not small.exact_fits(6, 9)
     found = penalty_max(data, budget=small)
     assert found == pytest.approx(penalty_max(data), rel=1e-8)
-    # The rounding errors differ, so a different method was used.
+    # The two results have different rounding errors. This shows that they were computed by
+    # different methods.
     assert found != penalty_max(data)
 
 

@@ -77,7 +77,7 @@ def test_the_objective_is_right_within_its_error(learned, seed):
     # standard errors on average, and at most 3.3. Rounding errors depend on the processor and can
     # change which orders are drawn. So they can also change this difference.
     assert exact > best.objective_ - 6.0 * learner.objective_se_
-    # These 6 standard errors are small compared with the gain by interactions.
+    # These 6 standard errors are small compared with the increase of the objective by interactions.
     without = SetChain(5.0).fit(medium(seed)).objective_
     assert 6.0 * learner.objective_se_ < 0.5 * (best.objective_ - without)
 
@@ -232,7 +232,8 @@ def test_random_state_may_be_a_generator():
 def test_a_path_with_sampled_sets_ends_each_model_within_its_error():
     data = medium(0)
     found = path(data, n_penalties=2, ratio=0.5, budget=SMALL, random_state=1, tol=5e-3)
-    # At the largest penalty, interactions should be zero, but sampling errors may leave small ones.
+    # At the largest penalty, interactions should be zero, but sampling errors may leave small
+    # interactions.
     assert np.abs(found.thetas[0] - np.diag(np.diag(found.thetas[0]))).max() < 0.1
     for penalty, theta in zip(found.table["penalty"], found.thetas, strict=True):
         gradient = evaluate(theta, data, method="exact").gradient

@@ -461,9 +461,10 @@ CENTRE = np.array([[0.5, 1.0], [0.05, -0.3]])
 
 
 def test_it_ends_at_the_monte_carlo_floor():
-    """The number of orders is doubled until it is 64. Then the run ends below its floor.
+    """The number of orders is doubled up to 64. Then the residual is below the Monte Carlo floor.
 
-    The tolerance is too small to be reached with sampling errors.
+    The run then ends, although the residual is above the tolerance. Because of sampling errors, the
+    run cannot reach this tolerance.
     """
     objective, solver = Sampled(CENTRE, error=0.08), solvers(2)["newton"]
     state, info = solve(solver, objective, begin(solver, objective, np.zeros((2, 2))), LIMITS)

@@ -75,7 +75,7 @@ def learned():
 
 
 def test_the_optimality_conditions_hold(learned):
-    """The size of the gradient of an entry is its penalty. If the entry is 0, it may be smaller."""
+    """The size of a gradient is the penalty of its entry, or less if this entry is 0."""
     values, model = learned
     assert model.metadata["converged"]
     point, weights = as_point(model), penalty_weights()

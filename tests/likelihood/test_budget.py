@@ -97,7 +97,7 @@ def test_what_is_no_budget_is_refused():
 
 
 def test_the_docstring_tells_the_truth_about_the_default():
-    """The docstring says how many items may interact if a set of 20 items is to be exact."""
+    """The docstring says how many items may interact in an exact evaluation of 20 items."""
     said = re.search(r"of 20 items are exact if at most (\d+)", " ".join(Budget.__doc__.split()))
     assert Budget().exact_fits(20, int(said[1]))
     assert not Budget().exact_fits(20, int(said[1]) + 20)
@@ -230,7 +230,7 @@ def test_exact_beyond_the_budget_is_refused_by_name(times):
 
 @pytest.mark.parametrize("k", [41, 60, 1100])
 def test_no_budget_is_enough_for_2_to_the_41(k):
-    """Sets of more than 40 items with interactions are never exact.
+    """Sets of more than 40 items with interactions are never evaluated exactly on a lattice.
 
     The error message must not suggest a larger budget. 2^1100 is larger than every double, but this
     must not cause another error.

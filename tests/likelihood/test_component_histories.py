@@ -127,7 +127,7 @@ def sparse_theta(n, seed=3):
 
 
 def test_large_sets_against_drawn_orders():
-    """For a set of 33 items, sampled moments, orders and positions agree with exact ones."""
+    """For a set of 33 items, sampled moments, orders and positions agree with exact values."""
     n = 36
     theta = sparse_theta(n)
     row = np.ones((1, n), dtype=int)

@@ -113,8 +113,8 @@ def test_gradient_does_not_depend_on_portions(monkeypatch):
     theta = np.diag(rng.normal(-2.0, 1.0, 14)) + 1.5 * np.eye(14, k=1) * (np.arange(14) % 3 > 0)
     sets = [set(rng.choice(14, size, replace=False).tolist()) for size in (3, 8, 10, 11)]
     expected = by_components(theta, sets)[1]
-    # If little memory is allowed, each time is evaluated separately, and matrix products have few
-    # rows.
+    # If little memory is allowed, each point in time is evaluated separately, and matrix products
+    # have few rows.
     monkeypatch.setattr(cross_gradient, "_MOST_BYTES", 1.0)
     monkeypatch.setattr(cross_gradient, "_MOST_ROWS", 2)
     monkeypatch.setattr(cross_gradient, "_MOST_SUM_BYTES", 1.0)
@@ -127,8 +127,9 @@ def test_gradient_is_the_same_for_all_sets_at_once_and_each_alone(monkeypatch, c
     theta = np.diag(rng.normal(-2.0, 1.0, 14)) + 1.5 * np.eye(14, k=1) * (np.arange(14) % 3 > 0)
     sets = [set(rng.choice(14, size, replace=False).tolist()) for size in (8, 10, 11)]
     expected = by_components(theta, sets)[1]
-    # The cheaper of two ways is used: all sets at once, or the sets one by one. A made-up cost
-    # makes the first way cheaper (0) or more expensive (100).
+    # There are two ways to compute the gradient: for all sets at once, or for each set alone. The
+    # cheaper way is used. Here the costs are made up: the first way costs 0 or 100, and the second
+    # way costs 1.
     most = max(len(S) for S in sets)
 
     def judged(self, own, alone):

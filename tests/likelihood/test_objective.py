@@ -284,7 +284,8 @@ def test_a_set_that_becomes_sampled_does_not_change_the_estimates_of_the_others(
         objective.draw(near, kept=20)
     log_p = [large.offset for large in same.large]
     assert [large.offset for large in changed.large[1:]] == log_p[1:]
-    # The new set has no old orders, so log p of the model without interactions is stored.
+    # The new set has no orders from an earlier draw. So the stored value is log p of the set in the
+    # model without interactions.
     alone = np.diag(np.diagonal(near))
     assert new.offset == pytest.approx(ref.log_p_set(alone, new.items), abs=1e-10)
     assert new.offset != pytest.approx(log_p[0], abs=1e-3)

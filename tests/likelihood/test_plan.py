@@ -175,8 +175,8 @@ def test_the_total_is_kept_by_sampling_the_most_expensive_sets(problem, share):
     if exact.all():
         assert cost.sum() <= budget.total_work or not larger.any()
         return
-    # Each sampled set costs at least as much as each exact set. If one more set were exact, the
-    # total would be too large.
+    # The exact evaluation of each sampled set would cost at least as much as that of each exactly
+    # evaluated set. With one more exact evaluation, the total would be too large.
     assert cost[~exact].min() >= cost[exact & larger].max(initial=0.0)
     assert cost[exact].sum() + cost[~exact].min() > budget.total_work
     assert cost[exact].sum() <= budget.total_work or not (exact & larger).any()
@@ -197,8 +197,8 @@ def test_the_largest_sets_are_sampled_first():
 def test_the_total_counts_what_interacts_and_no_more():
     """The cost of a set grows with the number of interactions.
 
-    At a theta without interactions, all sets fit into the total work and are exact. At a theta with
-    all interactions, the same sets do not fit.
+    At a theta without interactions, the exact evaluation of all sets is within the limit of the
+    total work. At a theta with all interactions it is not.
     """
     n = 40
     X = table(n, range(8), range(4, 12), range(20, 26))
@@ -306,7 +306,7 @@ def test_known_times_cost_more_and_go_to_metropolis(k):
 def test_the_total_takes_nothing_from_known_times():
     """If the total work is too large, only sets at unknown times are sampled.
 
-    Sets at known times stay exact.
+    Sets at known times are still evaluated exactly.
     """
     n = 6
     X = table(n, range(6), range(6), range(4), [0], [1, 2])
@@ -329,7 +329,7 @@ def test_the_total_takes_nothing_from_known_times():
 
 
 def test_one_item_at_a_known_time_does_not_end_the_search():
-    """A set of one item at a known time stays exact, although it costs more than larger sets."""
+    """A set of one item at a known time is evaluated exactly, although larger sets cost less."""
     n = 4
     assert Budget.exact_work(1, n, timed=True) > Budget.exact_work(3, n)
     plan = plan_for(

@@ -1,4 +1,4 @@
-"""Compare sampled sets with exact ones: the values and their reported standard errors.
+"""Compare results for sampled sets, and their standard errors, with exact results.
 
 The seeds of statistical checks are fixed. If they were random, each comparison would fail with
 probability FALSE_ALARM although the program is correct.

@@ -249,7 +249,7 @@ def test_orders_are_kept_after_every_sweep_but_burn_in():
     )
     np.testing.assert_array_equal(np.sort(kept, axis=1), np.tile(np.arange(6), (5, 1)))
     np.testing.assert_array_equal(kept[-1], order)
-    # The draws do not depend on how many of them are stored. The first ones are stored.
+    # Only the first draws are stored. How many draws are stored does not influence the draws.
     _, _, fewer = case.relocate(
         again, np.random.default_rng(1), block=3, burn_in=2, sweeps=5, keep=2
     )

@@ -268,9 +268,9 @@ def test_sequences_at_known_times_have_a_closed_form(steps, late):
 
 # A regression test: `contour.transient_chain` ended the integral along a parabola where the factor
 # exp(-spread u^2) was small. But if many exit rates are far above the smallest one, another factor
-# of the integrand can grow nearly as fast as this factor falls, so the rest of the integral was not
-# negligible. The error of log p was 4e-8 for 30 steps, 3e-6 for 50 and 5e-4 for 200.
-# Metropolis-Hastings at known times uses the same function.
+# of the integrand can grow nearly as fast as this factor falls. In this case, the rest of the
+# integral is not negligible. The error of log p was 4e-8 for 30 steps, 3e-6 for 50 and 5e-4 for
+# 200. Metropolis-Hastings at known times uses the same function.
 @pytest.mark.parametrize("steps", [30, 50, 100, 200, 400])
 @pytest.mark.parametrize("late", [0.9, 1.3])
 def test_long_sequences_at_known_times(steps, late):

@@ -47,7 +47,7 @@ def write(folder, model, samples, *, labels=None, pairs=True):
 
 
 def guessed_times(data):
-    """Return made-up pseudo-times, because computing the true ones of 8,000 samples takes long."""
+    """Return made-up pseudo-times, because it takes long to compute true times of 8,000 samples."""
     mean = (1.0 + data.set_sizes) / (1.0 + data.set_sizes.mean())
     return pd.DataFrame({"mean": mean, "q05": 0.4 * mean, "q95": 2.0 * mean})
 

@@ -209,7 +209,8 @@ def test_a_long_clock_curve_is_logarithmic():
     ax = plot_clock_curve(table)
     assert ax.get_xscale() == "symlog"
     assert ticks(ax.xaxis) == ["0", "10", "400"]
-    # The table determines the variance without items. It is not 1 if the rate is not 1.
+    # The variance without items comes from the table. This variance is not 1 if the rate of the
+    # observation is not 1.
     assert ax.lines[0].get_ydata()[0] == pytest.approx(0.25)
     assert_nothing_is_cut_off(ax)
     with pytest.raises(InputError, match=r"no column 'se'.*clock_curve\(model\)"):

@@ -70,7 +70,7 @@ def cases(draw):
 
 
 def kinds_of(orders, samples):
-    """Return a possible history of each sample: its order without impossible items."""
+    """Return a possible history of each sample: its order without its absent items."""
     return [
         [i for i in order if i in known.present or i in known.missing]
         for order, known in zip(orders, samples, strict=True)
@@ -84,7 +84,7 @@ def full_values(theta, target, orders):
 
 
 def followed(theta, target, orders, columns, keep, thetas):
-    """Return what `follow` computed, the thetas that it should have evaluated, and the last."""
+    """Return the results of `follow`, the thetas that it should evaluate, and the last one kept."""
     values, good = np.full((len(thetas), 2), np.nan), np.zeros(len(thetas), dtype=bool)
     rates = call(follow, values, good, theta, thetas, columns, keep, orders, target)
     wanted, now = [], theta.copy()

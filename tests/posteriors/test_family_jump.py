@@ -118,8 +118,9 @@ def four(theta):
 def test_effects_that_follow_have_the_ratio_of_densities_and_volumes(seed, items):
     """The gain is the log Jacobian plus the change of the log prior.
 
-    The opposite jump has the same gain with the opposite sign. In some cases the effects of all
-    other items follow, in other cases only the effects of one item.
+    The opposite jump has the same gain with the opposite sign. In some cases a jump also changes
+    the effects of all other items on the two items. In other cases it changes the effects of only
+    one other item.
     """
     *pair, third = items
     n, unit = 4, 0.7

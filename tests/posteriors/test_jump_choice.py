@@ -47,7 +47,7 @@ def autoregressive(rng, correlation, draws):
 
 
 def test_draws_to_forget_follow_from_the_correlation():
-    """Test four pairs: independent, correlated and constant shares, and chains that disagree."""
+    """Test pairs with independent, correlated and constant shares, and chains that disagree."""
     rng = np.random.default_rng(2)
     series = np.stack(
         [

@@ -131,8 +131,8 @@ def test_with_data_moves_keep_the_posterior(prior, moves, largest, stop_rate):
 def test_latent_orders_of_larger_sets_follow_their_distribution():
     """Twenty samples have the same six of eight items. A relocation moves fewer items at once.
 
-    A very narrow prior keeps theta fixed, so only the orders move. The items are not the first ones
-    of the model. The start is an unlikely order, with the slowest item first.
+    A very narrow prior keeps theta fixed, so only the orders move. The items are not the first
+    items of the model. The start is an unlikely order, with the slowest item first.
     """
     items = [1, 2, 3, 5, 6, 7]
     base = np.array([0.0, 1.5, -2.0, 0.5, -0.5, -1.0, 1.0, 0.0])

@@ -360,7 +360,7 @@ def test_other_statements_or_missing_cells_are_other_data(data):
 
 
 def test_known_orders_decide():
-    """Ten certain statements about 500 samples of two items, as in docs/partly_known.md."""
+    """Use ten certain statements about 500 samples of two items, as in docs/partly_known.md."""
     sets = sequela.simulate([[0.0, 2.0], [0.0, -2.0]], 500, random_state=1).to_dataset()
     sets = sets.without_times()
     both = np.flatnonzero(sets.values.all(axis=1))[:10]

@@ -136,7 +136,7 @@ def test_starts_are_dispersed_around_the_independent_model():
     np.testing.assert_allclose(
         np.quantile(theta[:, off], [0.1, 0.25, 0.5, 0.75, 0.9]), wanted, atol=0.08
     )
-    # Latent orders differ from start to start, and are orders of the right samples.
+    # Latent orders differ from start to start, and each has the items of its sample.
     assert len({state.orders.tobytes() for state in states}) > 190
     starts = problem.target.large_start
     for a, b in itertools.pairwise(starts):

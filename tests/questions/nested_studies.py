@@ -20,8 +20,9 @@ def probability_of_truth(models, truth, ahead, table, now):
     """Return the posterior probability of the true order, given a simulated study.
 
     `models` are pairs (chain, theta with clock items), and ``models[truth]`` is the true model.
-    `ahead` has the order in each model. `table` are the samples of the study, and `now` the present
-    samples, without clock items. Models from the same chain as the true model are left out.
+    `ahead` says for each model which order the pair has. `table` are the samples of the study, and
+    `now` the present samples, without clock items. Models from the same chain as the true model are
+    left out.
     """
     n = now.shape[1] if isinstance(now, np.ndarray) else now.n_items
     log_w = np.array(

@@ -115,9 +115,9 @@ def test_default_sizes_and_threads_and_target():
 
 
 def item_truth(theta, rate):
-    """Return a row per item: its explained share of the variance, and two mean observation times.
+    """Return a row per item: the share of the variance that it explains, and two mean times.
 
-    The first mean is over samples with the item, the second over samples without it.
+    These are the mean observation time of samples with the item, and of samples without it.
     """
     p = reference.set_distribution(theta, rate)
     sets = subsets(len(theta))

@@ -111,7 +111,7 @@ def test_a_panel_that_is_read_as_absent_items_is_found_out():
 
 
 def test_samples_with_the_same_missing_cells_are_complete_samples_of_the_other_items():
-    """The numbers of the known items are the same as for complete data, up to rounding."""
+    """The numbers for the known items are those for complete data of these items."""
     complete = simulate(MODEL, 300, random_state=4).to_dataset().without_times()
     missing = np.zeros((300, N), dtype=bool)
     missing[:, 4] = True

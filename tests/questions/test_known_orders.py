@@ -216,7 +216,7 @@ def test_the_best_orders_of_a_large_complete_sample_obey_its_known_orders():
     theta = np.diag(np.full(n, -0.5))
     theta[0, 1], theta[5, 0] = 3.0, 2.0
     names = [(str(k), str(k + 1)) for k in range(2, n - 1)]
-    # A chain of 22 items has one order. The two other items are anywhere, 1 before 0.
+    # The order of 22 items is known. The other two items may be at any place, but 1 is before 0.
     data = Dataset([[1] * n], orders=[[*names, ("1", "0")]])
     best = likely_orders(theta, data, 3, draws=400, random_state=1)
     assert best.attrs["method"] == "histories"

@@ -26,7 +26,11 @@ def sample_of(statements=()):
 
 
 def truth_of(theta, statements):
-    """Return for each item P(it arrives next) and its rate, and three numbers of the sample."""
+    """Return three arrays, with one entry per item, and two numbers of the sample.
+
+    For each item: P(it arrives next), its mean rate, and P(it is the next item | an item arrives
+    next). For the sample: P(the observation comes next), and the mean time until the next event.
+    """
     probability, rate, share = np.zeros((3, N))
     observed = waiting = 0.0
     for order, p in twin.posterior(theta, PRESENT, MISSING, statements):

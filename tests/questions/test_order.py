@@ -71,7 +71,7 @@ def test_observed_is_that_of_the_dense_solve(model):
 @quick
 @given(models(min_items=3), st.data())
 def test_a_part_of_the_items(model, data):
-    """The result lists the chosen items as given, and is computed from their ancestors alone."""
+    """The result lists the chosen items in the given order. Only their ancestors are needed."""
     theta, z = theta_and_rate(model)
     asked = data.draw(st.permutations(range(len(theta))))[: data.draw(st.integers(2, 3))]
     found = order_matrix(model, asked)

@@ -31,7 +31,7 @@ PAIR = Dataset([list(s) for s, count in COUNTS.items() for _ in range(count)], i
 
 @pytest.fixture(scope="module")
 def clocked():
-    """Return data of item 0, which promotes item 1, and of 8 independent items (clock items)."""
+    """Return data of ten items: item 0 promotes item 1, and the others are clock items."""
     theta = np.diag([0.0, -4.0] + 8 * [0.0])
     theta[0, 1] = 4.0
     return simulate(theta, 1000, random_state=1).to_dataset().without_times()
@@ -248,7 +248,10 @@ def test_the_default_check_is_limited_by_the_predicted_time_of_its_evaluations(m
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_search_gives_the_ranges_of_a_slow_search(seed, monkeypatch):
-    """Compare with a slow search: short steps, precise fits, paths that cross others."""
+    """Compare with a slow search.
+
+    The slow search has short steps and precise fits, and its paths do not end at other paths.
+    """
     paths = importlib.import_module("sequela.questions.order_paths")
     profile = importlib.import_module("sequela.questions.order_profile")
     rng = np.random.default_rng(seed)

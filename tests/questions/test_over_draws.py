@@ -296,8 +296,8 @@ def test_frequencies_of_all_models():
     np.testing.assert_allclose(table["model"], mean)
     np.testing.assert_allclose(table["low"], np.quantile(values, 0.1, axis=(0, 1)))
     np.testing.assert_allclose(table["effective"], effective_size(values), rtol=1e-6)
-    # The variance of the share of an item in 40 samples, if first a model is drawn, and then
-    # samples are drawn from this model.
+    # `variance` is the variance of the share of an item in 40 samples. First a model is drawn, and
+    # then the samples are drawn from this model.
     variance = (values * (1.0 - values)).mean(axis=(0, 1)) / 40 + values.var(axis=(0, 1))
     np.testing.assert_allclose(table["data"], data.values.mean(axis=0))
     np.testing.assert_allclose(table["z"], (table["data"] - mean) / np.sqrt(variance))

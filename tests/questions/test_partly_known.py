@@ -48,7 +48,7 @@ def test_cells_of_items_that_act_on_nothing_are_imputed_as_well():
 
 
 def test_drawn_cells_agree():
-    """Drawn probabilities are within 5 standard errors of the exact ones.
+    """Drawn probabilities are within 5 standard errors of the exact probabilities.
 
     The reported standard error is at least the error of independent draws, so |z| > 5 is very rare.
     """

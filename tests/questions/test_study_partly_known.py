@@ -84,7 +84,8 @@ def test_classes_are_sums_over_the_missing_cells():
     np.testing.assert_allclose(sorted(cells.shares), sorted([5 / 18, 3 / 18, 10 / 18]))
     flat = cells.of_new_samples(summed)
     assert flat.sum() == pytest.approx(1.0)
-    # The samples without known orders, by the probability of their class.
+    # The log-likelihood of the samples without known orders, from the probabilities of their
+    # classes, must agree with a sum over all completions of each sample.
     log_p = cells.counts[: summed.shape[0]] @ np.log(summed.sum(axis=1))
     plain = [row for row in range(len(ROWS)) if row not in ORDERS]
     known = [known_of(PARTLY, row) for row in plain]

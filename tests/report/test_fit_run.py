@@ -301,7 +301,7 @@ def test_tables_stay_within_their_budget(table, tmp_path):
     """
     output = OutputOptions(figures=("svg",), table_seconds=1e-3)
     found = run_fit(table, tmp_path / "fit", OPTIONS, output=output)
-    assert found.notices == ()  # small sets are always exact
+    assert found.notices == ()  # small sets are evaluated exactly
     data = sequela.simulate(dense_theta(16), 60, random_state=1).to_dataset().without_times()
     learner = sequela.SetChain(0.05, random_state=1).fit(data)
     learner.model_ = sequela.Model(dense_theta(16), data.items)

@@ -1,4 +1,4 @@
-"""Every field of a stored file is checked. Errors name the file, the field and its value."""
+"""Every field of a stored file is checked. An error names the file, the field and its value."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 
-# Every theta is kept until the files have this many bytes. After that, a theta is kept only if its
-# time is at least _LATER times the time of the last one that was kept.
+# Every theta is kept until all files together have this many bytes. After that, a theta is kept
+# only if its time is at least _LATER times the time of the last theta that was kept.
 _ALL_KEPT = 5e7
 _LATER = 1.05
 SMALL = 10
-# A fit that takes fewer seconds is repeated, and the fastest of the fits is used.
+# A fit that takes fewer seconds than this is repeated, and the fastest of the fits is used.
 _SHORT = 2.0
 _REPEATS = 3
 
@@ -128,9 +128,9 @@ def time_of(work, seconds=1.0, max_calls=200):
 def curve(sizes, orders, some_sets, max_seconds=6.0):
     """Return the seconds of a value and gradient of one set for each size.
 
-    Sizes that would take too long are left out. `some_sets` returns a function that evaluates a
-    table. The first k items of each row of `orders` are one set. Many small sets are evaluated in
-    one call, so that the overhead of the call is small.
+    Sizes that would take too long are left out. `some_sets(table)` returns a function that
+    evaluates this table of sets. The set of size k consists of the first k items of a row of
+    `orders`. Many small sets are evaluated in one call, so that the overhead of the call is small.
     """
     found = {}
     for k in sizes:

@@ -55,7 +55,8 @@ def learn(job, X, theta, recorder):
         else Likelihood(X, random_state=1, n_threads=job["threads"])
     )  # fmt: skip
     # If sets are sampled, a value takes much longer than a gradient, and the paper's method does
-    # not need the value. So for the two methods only the times of the gradient are compared.
+    # not need the value. So the solver of sequela and the paper's method are compared by the times
+    # of the gradient alone.
     result["gradient alone, s"] = time_of(lambda: gradient.evaluate(theta, value=False))
     result["gradient, s"] = result["gradient alone, s"]
     if not paper:

@@ -114,7 +114,7 @@ def cases(settings: Settings) -> list[dict[str, Any]]:
 
 
 def tables(results: pd.DataFrame, settings: Settings) -> Tables:  # noqa: ARG001
-    """Return tables of the interactions, the items, the shares of the first b, and the fit."""
+    """Return tables of interactions, items, shares of the first b items, and the fit."""
     one: Any = results.iloc[0]
     items = np.array(one["items"], dtype=object)
     n = items.size

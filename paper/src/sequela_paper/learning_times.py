@@ -193,9 +193,9 @@ def _time_paper(data: Dataset, seed: int, iterations: int, time_limit: float) ->
 def _time_full(data: Dataset, method: str, time_limit: float, needed: int) -> dict[str, Any]:
     """Measure the time of the method over all sets.
 
-    `needed` is the expected number of evaluations; 0 if it is not known. With both ways to solve
-    the linear systems, a fit takes the same steps. So the fit with the slow way need not be run to
-    its end.
+    `needed` is the expected number of evaluations; 0 if it is not known. There are two ways to
+    solve the linear systems, and with both of them a fit takes the same steps. So the fit with the
+    slower way need not be run to its end.
     """
     space = FullStateSpace(data, "substitution" if method == SUBSTITUTION else "sweeps")
     began = time.perf_counter()
@@ -217,8 +217,8 @@ def _time_full(data: Dataset, method: str, time_limit: float, needed: int) -> di
 def cases(settings: Settings) -> list[dict[str, Any]]:
     """Return the only case; simultaneous measurements would disturb each other."""
     if settings.quick:
-        # The limit is never reached. So the speed of the machine does not change what is measured
-        # and what is extrapolated.
+        # This time limit is never reached. So which times are measured and which are extrapolated
+        # does not depend on the speed of the machine.
         sizes = {
             "sizes": [10, 15], "full_sizes": [10, 15], "iterations": 30, "time_limit": 3600.0,
             "extrapolated_sizes": [15],

@@ -224,7 +224,10 @@ def _dots(ax: Any, whole: pd.DataFrame, dataset: str) -> None:
 
 
 def judge(tables: Mapping[str, pd.DataFrame]) -> Verdict:
-    """Test that our divergence decreases to the dashed line, and never exceeds the paper's."""
+    """Compare our divergence with the dashed line and with the divergence of the paper's solver.
+
+    Ours must decrease to the dashed line, and must not be larger than that of the paper's solver.
+    """
     summary = tables["fig2_summary"]
     numbers: dict[str, Any] = {}
     texts = []

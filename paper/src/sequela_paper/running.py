@@ -169,7 +169,7 @@ def judge_again(folder: Path, record: Mapping[str, Any]) -> Verdict:
 
 
 def keep_verdict(path: Path) -> None:
-    """Update the verdict in a record of `make` if its tables give another one."""
+    """Update the verdict in a record of `make` if its tables give another verdict."""
     record = json.loads(path.read_text("utf-8"))
     verdict = judge_again(path.parent, record)
     now = {**record, "holds": verdict.holds, "verdict": verdict.text, "numbers": verdict.numbers}

@@ -27,7 +27,7 @@ __all__ = ["EXPERIMENTS", "task"]
 
 _ALPHA = 4.0
 _SETS = {"0": [False, False], "1": [True, False], "2": [False, True], "12": [True, True]}
-_REACH = 8.0  # the log-odds that item 1 arrived first are between -8 and 8 in the members
+_REACH = 8.0  # in the members, the log-odds that item 1 arrived first go from -8 to 8
 _PARAMETERS = ("theta_11", "theta_12", "theta_21", "theta_22")
 
 
