@@ -221,7 +221,7 @@ def refuse_turned(data: Dataset, path: str | os.PathLike[str]) -> None:
     """Raise an error if the rows of a table are almost certainly items, not samples.
 
     Commands that learn a model call this function before they compute anything, because a fit to
-    hundreds of items takes long. The error gives the command that turns the table.
+    hundreds of items takes long. The error gives a command that transposes the table.
     """
     n_samples, n_items = data.n_samples, data.n_items
     if n_items < _MANY_ITEMS or n_items < _CLEARLY_TURNED * n_samples:

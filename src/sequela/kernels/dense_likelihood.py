@@ -62,7 +62,7 @@ def dense_tables(theta, stop_rate):
 
 @inlined
 def lattice_log_likelihood(theta, target, chosen, gradient, want_gradient):
-    """Return the log-likelihood of all samples with the sets `chosen`; -inf if out of range.
+    """Return the log-likelihood of all samples with the sets `chosen`; -inf if rates are too large.
 
     If `want_gradient`, `gradient` receives the gradient of this log-likelihood.
     """

@@ -113,7 +113,7 @@ def forward(times, holding, rates, factors, lattice, stop_rate, width):
 
 @helper
 def close_state(total, to, below, row, rates, flow, width):
-    """When the walk leaves a state, add its sums to the row of its item and to its parent.
+    """When the walk leaves a state, add its sums to the row of its lowest item and to its parent.
 
     The sums of a state include those of all states below it in the tree. Four entries are read
     before any entry is written. Otherwise the compiler would use no vectors, because it cannot know

@@ -39,12 +39,12 @@ LONG = 60.0
 # For every theta, the evaluation of a set of at most _SMALL_SET items takes about _SMALL_SECONDS.
 _SMALL_SET = 9
 _SMALL_SECONDS = 5e-4
-# Operations per second, for tables of arrival times (key False) and for tables of quantiles of the
-# observation time (key True).
+# Operations per second on components and on lattices. The key is False for tables of arrival times,
+# and True for tables of quantiles of the observation time.
 _COMPONENT_SPEED = {False: 3e9, True: 1e10}
 _LATTICE_SPEED = {False: 5e8, True: 1e8}
-# Seconds per sampled set: a fixed part, and a part per item. The keys are those of
-# _COMPONENT_SPEED.
+# Seconds per sampled set: a fixed number, and a number per item of the set. The keys have the same
+# meaning as above.
 _SAMPLED_SECONDS = {False: (5e-3, 8e-4), True: (2e-2, 1.5e-3)}
 # The limit on the work per set is halved until time and memory of a table are small enough, but at
 # most this many times. More halvings would change nothing, because small sets are always exact.
@@ -143,9 +143,9 @@ def within_seconds(
 ) -> tuple[Budget, Forecast, Forecast]:
     """Return a budget with which a table takes at most `seconds` and 400 MB per thread.
 
-    If no tested budget is small enough, the returned budget is the one that comes closest. Also
-    return the predictions for the default budget and for the returned budget. With a smaller
-    budget, the sets with the most work are sampled.
+    The default budget is reduced step by step. If no tested budget meets both limits, the budget
+    that comes closest is returned. Also return the predictions for the default budget and for the
+    returned budget. If the budget is reduced, the sets with the most work are sampled.
     """
     budget = Budget()
     whole = forecast_histories(parameters, distinct, budget, quantiles=quantiles)
@@ -165,7 +165,7 @@ def within_seconds(
 
 
 def _excess(cost: Forecast, seconds: float) -> float:
-    """Return the larger ratio: time / `seconds`, or memory / largest allowed memory."""
+    """Return the larger of two ratios: time / `seconds`, and memory / largest allowed memory."""
     return max(cost.seconds / seconds, cost.memory / _MOST_MEMORY)
 
 

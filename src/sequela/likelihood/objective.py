@@ -1,4 +1,4 @@
-"""The smooth part of the objective, which is a deterministic function of theta for the solver.
+"""The smooth part of the objective. The solver needs it as a deterministic function of theta.
 
 Sets within the budget are evaluated exactly, on their lattices or by components. For other sets,
 orders are drawn at some theta and reweighted for the next thetas (`reweighting`), until the solver
@@ -83,13 +83,13 @@ class Objective:
     Attributes
     ----------
     large : list of DrawnOrders
-        The sets that are sampled; empty if all sets are exact.
+        The sets that are sampled; empty if all sets are evaluated exactly.
     effective : float
-        The smallest effective share of the drawn orders of a set at the last evaluation. The
-        effective share is the effective number of orders divided by the number of orders. It is 1
-        if no set is sampled.
+        The effective share of a sampled set is the effective number of its orders divided by the
+        number of its orders. `effective` is the smallest of these shares at the last evaluation, or
+        1 if no set is sampled.
     draws : int
-        How many times orders have been drawn in this start.
+        How many times orders have been drawn in the current start of the fit.
     seconds : float
         Predicted seconds of all evaluations so far, on one core. They are the same on every
         machine.
@@ -181,7 +181,7 @@ class Objective:
         return seconds + _LEAST_SECONDS + _TIMED_SECONDS * timed + _PARTIAL_SECONDS * partial_sets
 
     def _prepare_drawn(self, ways: NDArray[np.str_]) -> None:
-        """Prepare the samples whose missing cells are drawn; they are the same on all supports."""
+        """Prepare the samples whose missing cells are drawn. These do not depend on the support."""
         if self._missing_parts:
             return
         places = np.flatnonzero(ways == Way.HISTORIES)
@@ -332,7 +332,7 @@ class Objective:
         )  # fmt: skip
 
     def _lattices_of(self, s: int, known: PartialSet, *, full: bool) -> list[PartialLattice]:
-        """Return the lattices for derivatives by all entries (`full`), or only by the support."""
+        """Return the lattices for derivatives by all entries (`full`) or only by the support."""
         key = (s, full)
         if key not in self._lattices:
             self._lattices[key] = lattices_of(known, self._children, full_gradient=full)
@@ -441,7 +441,7 @@ class Objective:
     def _chain_gradients(
         self, columns: list[Columns], weighed: list[Weighed]
     ) -> list[NDArray[np.float64]]:
-        """Return the weighted sums of gradients of every sampled set, one per chain."""
+        """Return, for every sampled set, the weighted sum of the gradients of each chain."""
         done = run_all(
             [
                 partial(large.gradient, columns[s], c, weighed[s].shares[c])

@@ -142,7 +142,8 @@ class Plan:
         self.distinct = distinct
         self.method = check_method(method)
         self.budget = budget
-        # Most sets are within the budget even if all items interact, and so for every theta.
+        # Most sets are within the budget even if all items interact. These sets are within the
+        # budget for every theta.
         self._exact_for_any_theta = self._exact_by_size()
         self._work_if_dense = self._work(np.full(len(distinct), data.n_items))
         self.partial = PartialPlan(data, distinct, budget)

@@ -12,8 +12,9 @@ rate, and mu determines the size of the parabola (Weideman and Trefethen 2007). 
 converges geometrically. About 20 nodes are enough, and the same nodes are used for all times.
 
 The times cover the posterior of the time at the last evaluation. If the posterior has moved, the
-times are moved, too. The difference from the rule with only every second node gives an estimate of
-the error. If the error is not small enough, no result is returned.
+times are moved, too. To estimate the error, the trapezoidal rule is also computed with only every
+second node, and the two results are compared. If the error is not small enough, no result is
+returned.
 """
 
 from __future__ import annotations
@@ -112,8 +113,8 @@ class _Function:
     """The transforms of one component on a path, and its probabilities at some times.
 
     `values` are the probabilities. `doubt` is a bound of the relative error of each probability, at
-    most 1. It is the difference from the result with only every second node, plus a term for the
-    nodes that are left out.
+    most 1. It is the relative difference between the results with all nodes and with every second
+    node, plus a term for the nodes that are left out.
     """
 
     def __init__(

@@ -1,10 +1,10 @@
 """Estimate the likelihood at nearby thetas from orders that were drawn at one theta.
 
 For a set beyond the budget, orders are drawn at some theta_0. From these orders, the ratio p(S;
-theta) / p(S; theta_0) is then estimated by importance weights. The estimate is a smooth function,
-and its gradient is consistent with it. So line searches and quasi-Newton matrices work. If the
-effective number of orders is much smaller than their actual number, theta has moved too far from
-theta_0, and new orders must be drawn.
+theta) / p(S; theta_0) is then estimated by importance weights. The estimate is a smooth function of
+theta, and the gradient is the exact derivative of the estimate. Line searches and quasi-Newton
+matrices need these two properties. If the effective number of orders is much smaller than their
+actual number, theta has moved too far from theta_0, and new orders must be drawn.
 """
 
 from __future__ import annotations
