@@ -16,8 +16,9 @@ there are few poles. If there are many poles far to the left, the integrand can 
 path. Then b is doubled until the integrand decreases. This always succeeds: if b is half the
 distance to a pole, the factor of this pole never increases.
 
-Two other methods are not used here. The cost of uniformisation grows with the largest rate. The
-closed form contains differences of rates, and loses digits if rates are close to each other.
+Two other methods are not used: uniformisation, whose cost grows with the largest rate, and the
+closed form. The closed form contains differences of rates, and loses digits if rates are close to
+each other.
 
 All quantities are relative to the saddle point z0 = c - q. Let T_z be the backward weight, and let
 ``arrival`` and ``visit`` be the probabilities of the chain tilted by z0 (see `passage`). Then u(R)

@@ -97,8 +97,8 @@ class Evaluation:
 class Likelihood:
     """A data set whose log-likelihood can be evaluated under any number of models.
 
-    Equal samples are evaluated only once. The chains of sampled sets are kept between evaluations,
-    so that later evaluations need only a short burn-in.
+    Equal samples are evaluated only once. If the orders of a set are sampled, its Markov chains are
+    kept between evaluations, so that later evaluations need only a short burn-in.
 
     Parameters
     ----------
@@ -274,7 +274,10 @@ class Likelihood:
             ]
 
     def _exact_blocks(self, ways: NDArray[np.str_]) -> list[NDArray[np.int64]]:
-        """Return blocks of exact sets, from a cache, because they rarely change with theta."""
+        """Return the sets that are evaluated exactly, in blocks.
+
+        The blocks are cached, because another theta rarely changes them.
+        """
         chosen = np.nonzero(ways == Way.EXACT)[0]
         key = chosen.tobytes()
         if self._blocks[0] != key:

@@ -43,8 +43,8 @@ _SMALL_SECONDS = 5e-4
 # and True for tables of quantiles of the observation time.
 _COMPONENT_SPEED = {False: 3e9, True: 1e10}
 _LATTICE_SPEED = {False: 5e8, True: 1e8}
-# Seconds per sampled set: a fixed number, and a number per item of the set. The keys have the same
-# meaning as above.
+# Seconds per set whose orders are drawn: a fixed number, and a number per item of the set. The keys
+# have the same meaning as above.
 _SAMPLED_SECONDS = {False: (5e-3, 8e-4), True: (2e-2, 1.5e-3)}
 # The limit on the work per set is halved until time and memory of a table are small enough, but at
 # most this many times. More halvings would change nothing, because small sets are always exact.
@@ -179,8 +179,8 @@ def evaluation_seconds(plan: Plan, *, dense: bool) -> float:
     plan : Plan
         How sets are evaluated.
     dense : bool
-        Whether all items may interact, as in a random start. If False, the start has no
-        interactions, and few interactions are expected.
+        Whether all items may interact, as in a random start of a fit. If False, the fit starts
+        without interactions, and is expected to find few interactions.
     """
     n = plan.data.n_items
     support = np.ones((n, n), dtype=np.bool_) if dense else np.eye(n, dtype=np.bool_)

@@ -145,7 +145,7 @@ class Objective:
             self._seconds_each = self._predict_seconds()
 
     def _prepare_exact(self, support: NDArray[np.bool_]) -> None:
-        """Choose how every set is evaluated on a support, and prepare the sets that are exact."""
+        """Choose how every set is evaluated on a support; prepare the exact evaluation of sets."""
         self._support = support.copy()
         ways = self._ways = self.plan.ways_on_support(support, self._phases, quick=self._quick)
         self._children = acting(support)
@@ -196,7 +196,7 @@ class Objective:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether any set is sampled."""
+        """Whether orders or missing cells of any sample are drawn."""
         return bool(self.large or self._missing_parts)
 
     @property
@@ -212,8 +212,8 @@ class Objective:
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
         """Return whether the sets that use components could be evaluated fast on a support.
 
-        The limit for their work is a fixed number or the work of the integrals, whichever is
-        larger.
+        The limit for their work is the larger of two numbers: a fixed number, and the work of the
+        integrals over time.
         """
         limit = max(_QUICK_WORK, self._parts.integral_work)
         return self.plan.component_work(support, self._parts.places) <= limit
@@ -223,8 +223,8 @@ class Objective:
 
         If so, a fit is faster if it uses no components and all entries of theta are free. The limit
         is a multiple of the time without components, because sampled fits need more evaluations.
-        Partly known sets are exact only on a small support, so fits with such sets always use
-        components.
+        Partly known sets can be evaluated exactly only on a small support, so fits with such sets
+        always use components.
         """
         if self.plan.partial.places.size:
             return False
@@ -415,7 +415,7 @@ class Objective:
             large.replace(columns[s], chains, carried[s])
 
     def _carry(self, columns: list[Columns]) -> list[float | None]:
-        """Return log p of each sampled set, estimated from its orders; None if it has no orders."""
+        """Return, for each sampled set, log p estimated from its orders; None without orders."""
         places = [s for s, large in enumerate(self.large) if large.states.size]
         weighed = self._weigh([columns[s] for s in places], [self.large[s] for s in places])
         log_p: list[float | None] = [None] * len(self.large)

@@ -136,8 +136,8 @@ class _Function:
             change = np.abs(2.0 * terms[:, ::2].sum(axis=1) / self.values - 1.0)
             last = np.abs(terms[:, -1]) / self.values
         # The rule with all nodes and the rule with every second node both leave out the terms after
-        # the last node. So their difference does not show the error from these terms, and it is
-        # added here.
+        # the last node. So their difference does not show the error from leaving out these terms.
+        # An estimate of this error is added to the difference.
         self.doubt = np.minimum(change + _LEFT_OUT * last, 1.0)
 
     def gradient(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
