@@ -301,10 +301,10 @@ class PosteriorTarget(NamedTuple):
     ``sets`` are the distinct sets. ``lattice`` lists the sets whose likelihood is summed exactly
     (the lattice sets), and ``shared`` is the union of their lattices. Each of the other complete
     samples has a latent order. ``large_start`` and ``large_items`` hold the items of these samples,
-    concatenated. Partly known samples have latent ``histories``. Their items are the last ones of
-    ``large_items``. ``total`` is the number of samples. ``power`` is the exponent of the likelihood
-    of the lattice sets: 1 in the posterior, smaller in a heated replica. ``stop_rate`` is the rate
-    of the observation.
+    concatenated. Partly known samples have latent ``histories``. The items of these samples are at
+    the end of ``large_items``. ``total`` is the number of samples. ``power`` is the exponent of the
+    likelihood of the lattice sets: 1 in the posterior, smaller in a heated replica. ``stop_rate``
+    is the rate of the observation.
     """
 
     sets: SetList

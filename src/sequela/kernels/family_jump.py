@@ -34,11 +34,12 @@ import numpy as np
 from sequela.kernels.prior_transform import base_coordinate, interaction_coordinate
 from sequela.support.jit import helper
 
-# Shares closer to 0 or 1 do not jump, because the result would be rounding error.
+# A pair whose share w is closer to 0 or 1 than this does not jump, because its new parameters would
+# consist of rounding errors.
 _LEAST_SHARE = 1e-12
 _MAX_NEWTON = 60
-# Guided jumps divide the logits of the share between -_FARTHEST and _FARTHEST into cells. Their
-# number is even, so that no cell contains the share 1/2.
+# Guided jumps divide the interval of logits from -_FARTHEST to _FARTHEST into cells. The number of
+# cells is even, so that the share 1/2 is the boundary between two cells.
 _FARTHEST = 12.0
 _CELLS = 96
 

@@ -1,4 +1,4 @@
-"""Predict the time and memory of fits and tables from the plan.
+"""Predict the time and memory of fits and tables, from how each set is evaluated (`plan`).
 
 A prediction is a number of operations divided by a typical speed of one core. It is therefore the
 same on every machine and for every number of threads. For tables, it is right to within a factor of

@@ -388,9 +388,9 @@ class Objective:
         interactions, and log p(S) of this model is stored as the estimate of log p(S). If theta has
         interactions, the loss then has a constant error, which does not change the optimum. At
         later draws, the chains continue from their states, and the estimate is updated from the old
-        orders. Its error grows from draw to draw, because a fit adapts theta to the old orders. So
-        the loss must not be reported as a result. Evaluate theta anew instead
-        (`learning.final_value`).
+        orders. The error of the estimate grows from draw to draw, because a fit adapts theta to the
+        old orders. So the loss must not be reported as a result. Evaluate theta again with new
+        orders instead (`learning.final_value`).
         """
         if not self.is_sampled:
             return

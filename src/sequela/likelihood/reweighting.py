@@ -31,7 +31,7 @@ __all__ = ["DrawKey", "DrawnOrders", "Weighed"]
 
 @dataclass(frozen=True)
 class DrawKey:
-    """The numbers of a draw in a fit. They determine the random streams of the draw."""
+    """The numbers that identify a draw in a fit. They determine the random streams of the draw."""
 
     seed: int
     start: int

@@ -140,7 +140,7 @@ def _filtered(
         share = np.exp(weight - logsumexp(weight))
         if 1.0 / float(share @ share) < 0.5 * _ORDERS:
             total += float(logsumexp(weight)) - float(np.log(_ORDERS))
-            # Systematic resampling
+            # Systematic resampling: replace orders with small weights by copies of others.
             at = (rng.random() + rows) / _ORDERS
             kept = np.minimum(np.searchsorted(np.cumsum(share), at), _ORDERS - 1)
             placed, weight = placed[kept], np.zeros(_ORDERS)
