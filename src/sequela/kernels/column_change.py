@@ -62,10 +62,11 @@ def fill_rates(current, theta, target):
     fill_factors(current.factors, current.base, theta)
     width = padded_width(n)
     rates, factors = padded_rates(theta, width, lattice.largest + 1)
-    # `ways` lists the steps to one state after the other. The loop below instead visits the states
-    # from which steps start. So `filled` counts, for each state, the steps to it whose rates are
-    # already stored. In both sequences, the step at which the highest item arrives comes first,
-    # because the state without this item is visited first.
+    # `ways` is sorted by the states to which the steps lead, but the loop below visits the states
+    # from which the steps start. So `filled` counts, for each state, the steps to it whose rates
+    # are already stored. Of all steps to a state, the loop meets the step at which the highest item
+    # arrives first, because the state without this item has the smallest bit mask. `ways` has the
+    # same sequence.
     filled = np.zeros(lattice.size.shape[0], np.int64)
     for s in range(lattice.size.shape[0]):
         depth = lattice.size[s]
@@ -100,7 +101,7 @@ def change_factors(current, theta, columns):
 
 @helper
 def restore_factors(current, columns):
-    """Restore the base rates and the columns of the factors that belong to the current theta."""
+    """Restore the base rates and the columns of the factors of the current theta."""
     for x in range(columns.shape[0]):
         c = columns[x]
         for i in range(current.factors.shape[0]):
