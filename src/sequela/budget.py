@@ -57,7 +57,8 @@ class Budget:
         Bytes of working memory per thread, or a text such as ``"200MB"``.
     work : float
         Floating-point operations per set. The default, 2e9, takes about a tenth of a second on one
-        core. With it, sets of 20 items are exact if at most 280 items interact.
+        core. With the default, sets of 20 items are evaluated exactly if at most 280 items
+        interact.
     total_work : float
         Floating-point operations for one evaluation of the log-likelihood and its gradient, for
         all distinct sets of a data set together. If they need more, the largest sets are sampled.

@@ -76,7 +76,8 @@ def content(path: str | os.PathLike[str]) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        # The functions of mhn add the suffix ".csv" to a name. So users may have left it out here.
+        # The functions of mhn add the suffix ".csv" to a name. So users of mhn may give a path
+        # without this suffix.
         other = Path(f"{path}.csv")
         hint = f"did you mean {str(other)!r}?" if other.is_file() else _similar(Path(path))
         raise InputError(

@@ -94,7 +94,7 @@ class ObservationEffects:
     def in_order(self, places: Sequence[int]) -> ObservationEffects:
         """Return the effects in a new order.
 
-        `places` lists the present position of each item, in the new order.
+        ``places[k]`` is the old position of the item that has position k in the new order.
         """
         return ObservationEffects([self.omega[i] for i in places])
 

@@ -93,10 +93,10 @@ class Gamma:
         return rng.gamma(self.shape, 1.0 / self.rate, size)
 
     def phases(self) -> PhaseTables:
-        """Return the time as a sum of exponential times.
+        """Return the gamma distributed time as a sum of exponential times.
 
-        The rate of the first time differs between samples (a mixture); all others, the stages, have
-        the same rate.
+        The first of these times comes from a mixture: its rate differs between samples. The other
+        times, which are called stages, all have the same rate.
         """
         stages = int(np.floor(self.shape))
         left = self.shape - stages
@@ -174,7 +174,7 @@ class HeavyTailed:
         return times
 
     def phases(self) -> PhaseTables:
-        """Return the time as a mixture of exponential times."""
+        """Return the heavy-tailed time as a mixture of exponential times."""
         rates, weights = _gamma_rule(self.shape)
         return PhaseTables(self.rate * rates, weights, 0, self.rate)
 

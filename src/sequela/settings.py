@@ -120,7 +120,7 @@ class Settings:
         the number of threads.
     max_models : int or None
         For a posterior: the largest number of its draws that are used. They are evenly spread over
-        the posterior. None means the default of the question, 400 or 100.
+        the posterior. None means the default, which is 400 or 100, depending on the question.
 
     Attributes
     ----------

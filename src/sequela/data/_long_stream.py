@@ -261,7 +261,7 @@ class _OneFile:
     def _items(self, row: list[str], line: int) -> list[str]:
         cell = row[self._item_at or 0]
         if cell.casefold() in MISSING:
-            if self._split is not None:  # items are classes here; some genes have none
+            if self._split is not None:  # the items are classes; some genes have no class
                 self._found.left_out[f"{self._labels[self._item_at or 0]} is missing"] += 1
                 return []
             raise InputError(

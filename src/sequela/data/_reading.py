@@ -333,7 +333,8 @@ def _readable(cells: Any, where: str) -> npt.NDArray[Any]:
 
 
 def _is_number(cell: object) -> bool:
-    # In NumPy, the type of durations is a kind of integer, but a duration is not a number here.
+    # In NumPy, the type of durations is a kind of integer. But a cell with a duration is not a
+    # number.
     return isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64)
 
 

@@ -23,7 +23,8 @@ PRESENT = {"1", "1.0", "true", "yes"}
 ABSENT = {"0", "0.0", "false", "no"}
 MISSING = {"", "na", "n/a", "nan", "null", "none", "<na>", "#n/a", ".", "?", "-", "missing"}
 # The entries of `MISSING` that can only mean that a value is unknown. Other entries may also mean
-# that an item is absent. For example, in tables written by hand the cell is then often empty.
+# that an item is absent. For example, people who write a table by hand often leave a cell empty if
+# the item is absent.
 NOT_KNOWN = {"na", "n/a", "nan", "<na>", "#n/a", "missing"}
 _ID_NAMES = {
     *("", "sample", "samples", "sample_id", "sampleid", "sample id", "id", "ids", "index"),

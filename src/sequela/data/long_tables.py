@@ -320,8 +320,8 @@ class _Table:
         """Return which cells are missing, as a table.
 
         Without groups, a line with a known value overrides a line with an unknown value. A group is
-        missing if one of its codes is unknown, unless another of its codes is present. With
-        `unlisted`, cells without any line are missing, too.
+        missing if one of its codes is unknown, unless another of its codes is present. If
+        `unlisted` is True, cells without any line are missing, too.
         """
         said_unknown = self._mark(draft, pairs, ~known)
         said_known = self._mark(draft, pairs, known)

@@ -84,7 +84,7 @@ def _bounded(lines: Iterable[str], name: str) -> Iterator[str]:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The pairs of a JSON object. A dictionary would silently keep only the last of equal names."""
+    """The pairs of a JSON object. A dictionary would keep only the last pair of a repeated name."""
 
 
 def _checked(pairs: Sequence[tuple[Any, Any]], where: str) -> dict[str, tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """Read a table of samples and items from a file: CSV, TSV and similar formats, and Parquet.
 
-The reader finds out the separator of the cells, and whether the first column has sample ids, if the
-content of the file allows only one answer. Everything that is ambiguous raises an error. The error
+If the content of the file allows only one answer, the reader finds out the separator of the cells,
+and whether the first column has sample ids. Everything that is ambiguous raises an error. The error
 names the option with which the user can decide.
 """
 
@@ -221,7 +221,7 @@ def refuse_turned(data: Dataset, path: str | os.PathLike[str]) -> None:
     """Raise an error if the rows of a table are almost certainly items, not samples.
 
     Commands that learn a model call this function before they compute anything, because a fit to
-    hundreds of items takes long. The error gives the command that turns the table.
+    hundreds of items takes long. The error gives a command that transposes the table.
     """
     n_samples, n_items = data.n_samples, data.n_items
     if n_items < _MANY_ITEMS or n_items < _CLEARLY_TURNED * n_samples:
@@ -420,7 +420,7 @@ def _refuse_size(n_rows: int, n_items: int, name: str) -> None:
 
 
 def _turned(draft: Draft, wanted: tuple[str, ...] | None) -> Draft:
-    """Transpose the table; refuse `items=`, because it chooses columns, which are samples here."""
+    """Transpose the table. Refuse `items=`, which chooses columns, because these are samples."""
     values: npt.NDArray[np.bool_] = np.ascontiguousarray(draft.values.T)
     if wanted is not None:
         raise InputError(

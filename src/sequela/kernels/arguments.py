@@ -40,8 +40,8 @@ class ThetaTables(NamedTuple):
     ``W`` is exp(theta) with ones on the diagonal, and ``rate`` holds the base rates. Item i has
     non-zero effects on the items ``row_item[row_start[i]:row_start[i + 1]]``. ``shared`` marks the
     items whose base rates are added up once for all sets (see `columns.SHORTCUT_LIMIT`).
-    ``constant`` is this sum, and ``fast`` lists the other items. ``stop_rate`` is the rate of the
-    observation.
+    ``constant`` is the sum of these base rates, and ``fast`` lists the items that are not marked.
+    ``stop_rate`` is the rate of the observation.
     """
 
     theta: NDArray[np.float64]
@@ -128,9 +128,10 @@ class LogLattice(NamedTuple):
     high bits, H, are the others. The log-rate of column c in the state (H, L) is
     ``high_log[c, H] + low_log[c, L]``.
 
-    States that have all bits of ``need`` are ends: states in which the sample may have been
-    observed. ``ends[R]`` receives their probabilities (`passage.log_forward`). A complete sample
-    needs all its items, so it has one end, the full state.
+    The states that have all bits of ``need`` are called ends, because the sample may have been
+    observed in any of them. If R is an end, ``ends[R]`` receives its probability
+    (`passage.log_forward`). A complete sample needs all its items, so its only end is the full
+    state.
 
     If `guided`, the order is partly known: item c cannot arrive before all items of ``must[c]``
     are present, and ``guide_high[c, H] + guide_low[c, L]`` is added to the log-rate of its arrival
@@ -239,10 +240,10 @@ class SharedLattice(NamedTuple):
     the step, and ``way_item`` is the item that arrives. The numbers of the steps at which item i
     arrives are ``item_way[item_start[i]:item_start[i + 1]]``.
 
-    Samples with missing cells are groups: group g has ``group_count[g]`` equal samples, which may
-    be in the states ``end[end_start[g]:end_start[g + 1]]``. The groups from ``pattern_start[p]`` to
-    ``pattern_start[p + 1] - 1`` have the same missing cells, and ``is_known[p]`` marks the other
-    items.
+    Equal samples with missing cells form a group. Group g has ``group_count[g]`` samples. Each of
+    them may be in any of the states ``end[end_start[g]:end_start[g + 1]]``. In the groups from
+    ``pattern_start[p]`` to ``pattern_start[p + 1] - 1``, the cells of the same items are missing.
+    ``is_known[p]`` marks the items whose cells are known in these groups.
     """
 
     size: NDArray[np.int64]
@@ -300,10 +301,10 @@ class PosteriorTarget(NamedTuple):
     ``sets`` are the distinct sets. ``lattice`` lists the sets whose likelihood is summed exactly
     (the lattice sets), and ``shared`` is the union of their lattices. Each of the other complete
     samples has a latent order. ``large_start`` and ``large_items`` hold the items of these samples,
-    concatenated. Partly known samples have latent ``histories``. Their items are the last ones of
-    ``large_items``. ``total`` is the number of samples. ``power`` is the exponent of the likelihood
-    of the lattice sets: 1 in the posterior, smaller in a heated replica. ``stop_rate`` is the rate
-    of the observation.
+    concatenated. Partly known samples have latent ``histories``. The items of these samples are at
+    the end of ``large_items``. ``total`` is the number of samples. ``power`` is the exponent of the
+    likelihood of the lattice sets: 1 in the posterior, smaller in a heated replica. ``stop_rate``
+    is the rate of the observation.
     """
 
     sets: SetList

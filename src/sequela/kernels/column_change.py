@@ -62,9 +62,11 @@ def fill_rates(current, theta, target):
     fill_factors(current.factors, current.base, theta)
     width = padded_width(n)
     rates, factors = padded_rates(theta, width, lattice.largest + 1)
-    # The steps from a state are listed by the next state, in a sequence of the states. So `filled`
-    # has the number of steps to each state that have their rates already. Those from the highest
-    # item come first, and a state without a higher item is visited earlier.
+    # `ways` is sorted by the states to which the steps lead, but the loop below visits the states
+    # from which the steps start. So `filled` counts, for each state, the steps to it whose rates
+    # are already stored. Of all steps to a state, the loop meets the step at which the highest item
+    # arrives first, because the state without this item has the smallest bit mask. `ways` has the
+    # same sequence.
     filled = np.zeros(lattice.size.shape[0], np.int64)
     for s in range(lattice.size.shape[0]):
         depth = lattice.size[s]
@@ -99,7 +101,7 @@ def change_factors(current, theta, columns):
 
 @helper
 def restore_factors(current, columns):
-    """Put the columns of the factors and the base rates of the current theta back."""
+    """Restore the base rates and the columns of the factors of the current theta."""
     for x in range(columns.shape[0]):
         c = columns[x]
         for i in range(current.factors.shape[0]):
@@ -173,8 +175,9 @@ def sum_states(current, target):
 
 @helper
 def evaluate_change(values, current, theta, columns, target, orders):
-    """Fill `values` as `dense_likelihood.evaluate` does, for a theta with other `columns`.
+    """Fill `values` as `dense_likelihood.evaluate` does, for a proposed theta.
 
+    The proposed theta differs from the current theta only in the columns `columns`.
     `orders` are the latent orders and histories of the proposal. After this call, `keep_change` or
     `undo_change` must be called. Return False if theta is out of range.
     """
@@ -223,8 +226,8 @@ def try_columns(state, current, theta, z, columns, orders, gain, target, level):
 
     The proposal has the latent orders and histories `orders`. `gain` is the log of the ratio of
     prior densities, Jacobians and proposals, and `level` the log of a uniform random number. If the
-    proposal is accepted, state and `current` receive it. Otherwise, `theta` and `z` become those of
-    the state again. Return whether it was accepted.
+    proposal is accepted, it is copied to `state` and `current`. Otherwise, `theta` and `z` are set
+    back to those of `state`. Return whether the proposal was accepted.
     """
     values = np.empty(2)
     in_range = True

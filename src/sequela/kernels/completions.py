@@ -98,9 +98,9 @@ def draw_together(state, chosen, scratch, sample, tables, room, rng):
 def draw_completions(kept, states, present, missing, tables, burn_in, rng):
     """Draw missing cells of one sample with several chains; return False if rates are out of range.
 
-    ``states[chain]`` is the state of a chain, which is updated. It is 1 for each missing item that
-    is present, and 0 for the others. Each chain first discards `burn_in` sweeps over all missing
-    items. ``kept[chain, draw]`` then receives one draw per sweep.
+    ``states[chain]`` is the state of a chain, which is updated. It has one entry per missing item:
+    1 if the item is present, and 0 if it is absent. Each chain first discards `burn_in` sweeps over
+    all missing items. ``kept[chain, draw]`` then receives one draw per sweep.
     """
     n = tables.rate.shape[0]
     count = missing.shape[0]

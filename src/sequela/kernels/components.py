@@ -60,7 +60,7 @@ def add_source(f, rates, P, R, k):
 
 @helper
 def add_later(f, rates, later, R, k):
-    """Add to f the functions of all states that follow R, each times the rate of this step."""
+    """Add to f the functions of all states R + c, each times the rate of the step R -> R + c."""
     degrees, panels = f.shape
     for c in range(k):
         if not R >> c & 1:

@@ -16,8 +16,9 @@ there are few poles. If there are many poles far to the left, the integrand can 
 path. Then b is doubled until the integrand decreases. This always succeeds: if b is half the
 distance to a pole, the factor of this pole never increases.
 
-Two other methods are not used here. The cost of uniformisation grows with the largest rate. The
-closed form contains differences of rates, and loses digits if rates are close to each other.
+Two other methods are not used: uniformisation, whose cost grows with the largest rate, and the
+closed form. The closed form contains differences of rates, and loses digits if rates are close to
+each other.
 
 All quantities are relative to the saddle point z0 = c - q. Let T_z be the backward weight, and let
 ``arrival`` and ``visit`` be the probabilities of the chain tilted by z0 (see `passage`). Then u(R)
@@ -32,8 +33,8 @@ import numpy as np
 from sequela.kernels.passage import arrival, log_forward
 from sequela.support.jit import helper, kernel
 
-# The two numbers determine the first step size: after 16 steps, the exponential factor of the
-# integrand is exp(-38), which is negligible.
+# The first step size is chosen so that, after _FIRST_NODES steps, the exponential factor of the
+# integrand is exp(-_TAIL), which is negligible.
 _TAIL = 38.0
 _FIRST_NODES = 16
 # The integrand is 1 at the saddle point, and the sum ends where the integrand is below _NOTHING. If
@@ -167,8 +168,8 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
     t, adding the tilt to them would have no effect because of rounding.
 
     If `want_gradient` is true, two fields of `room` (a `TransientRoom`) are also filled. Both are
-    given S and t. ``times[R]`` is the mean time spent in R, divided by the tilted mean holding time
-    1 / (c + Q(R)). ``crossings[R, c]`` is the probability of the step R -> R + c.
+    conditional on S and t. ``times[R]`` is the mean time spent in R, divided by the tilted mean
+    holding time 1 / (c + Q(R)). ``crossings[R, c]`` is the probability of the step R -> R + c.
     """
     Q = lattice.Q
     k = lattice.k
@@ -202,7 +203,8 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
         total = 0.0
         lowest = 1.0
         nodes = 0
-        # Add nodes until the integrand is negligible. The number of nodes depends on all rates.
+        # Add nodes until the integrand is negligible. Their number depends on the rates of all
+        # items.
         while nodes < _MOST_NODES:
             x = nodes * step
             forward_ratio(u[0], u[1], steps, Q, tilt, -bend * x * x, 2.0 * bend * x, k)
@@ -224,7 +226,8 @@ def transient_set(t, lattice, log_F, steps, room, want_gradient):
     if nodes >= _MOST_NODES:
         return np.nan, tilt
     while nodes < _MOST_NODES:
-        # Halve the step. Then only the nodes between the old nodes are new.
+        # Halve the step. The integrand is then computed only at the new nodes, which lie between
+        # the old nodes.
         step *= 0.5
         nodes *= 2
         added = 0.0

@@ -1,4 +1,4 @@
-"""Derivatives of log p by effects between items of different components. These effects are zero.
+"""Derivatives of log p by effects between items of different components, which are zero in theta.
 
 Let i and j belong to different components. Given the observation time t, the derivative of log p(S)
 by the effect of i on j is the integral over s in [0, t] of

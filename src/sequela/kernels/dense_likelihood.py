@@ -62,7 +62,7 @@ def dense_tables(theta, stop_rate):
 
 @inlined
 def lattice_log_likelihood(theta, target, chosen, gradient, want_gradient):
-    """Return the log-likelihood of all samples with the sets `chosen`; -inf if out of range.
+    """Return the log-likelihood of all samples with the sets `chosen`; -inf if rates are too large.
 
     If `want_gradient`, `gradient` receives the gradient of this log-likelihood.
     """
@@ -189,7 +189,7 @@ def relocate_orders(theta, target, orders, rng):
 
 @kernel
 def set_scores(scores, theta, slope, target, chosen):
-    """Fill one row for each chosen set: the gradient of its log p, times the root of its count.
+    """Fill one row for each chosen set: the gradient of log p times the square root of its count.
 
     The gradient is in the coordinates z, and the last column is the derivative by the coordinate of
     the scale. The count is the number of samples with this set. The sum of the outer products of

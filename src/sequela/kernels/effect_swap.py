@@ -1,16 +1,17 @@
 """Swaps of interactions among three items.
 
-In a sparse model, one of two items that occur together has an effect on a third item, or the other
-one has it, or the third item has an effect on them. The data often hardly distinguish these models:
-in glioblastoma, for example, either CDK4 or MDM2 can prevent the loss of CDKN2A. Models between
-them, with a part of each effect, are improbable under a prior that prefers few large effects. So
-trajectories rarely pass from one model to the other. Jumps that reverse an order often need such a
-passage as well, because the item that comes first has the effects.
+Suppose that items 1 and 2 often occur together. In a sparse model, item 1 has an effect on a third
+item, or item 2 has this effect, or the third item has an effect on items 1 and 2. The data often
+hardly distinguish these models: in glioblastoma, for example, either CDK4 or MDM2 can prevent the
+loss of CDKN2A. A model between two of these models has several weaker effects. It is improbable
+under a prior that prefers few large effects. So trajectories rarely pass from one model to another.
+Jumps that reverse an order often need such a change of the model as well, because the item that
+comes first has the effects.
 
 A swap exchanges the coordinates of two interactions. All interactions have the same prior, so the
 density of the prior does not change. The swaps of a proposal are chosen without regard to the
-state, and the reverse sequence of swaps has the same probability. So a proposal is accepted with
-the ratio of the likelihoods.
+state, and the reverse sequence of swaps has the same probability. So the probability of accepting a
+proposal depends only on the ratio of the likelihoods.
 """
 
 import math
@@ -21,13 +22,13 @@ from sequela.kernels.column_change import try_columns
 from sequela.kernels.pair_choice import choose_third
 from sequela.support.jit import helper
 
-# The part of the proposals that consist of two swaps.
+# The share of the proposals that consist of two swaps. The others consist of one swap.
 _TWO = 0.3
 
 
 @helper
 def interaction_of(triple, number):
-    """Return the two items of an interaction among three items; its number is 0 to 5."""
+    """Return the two items of the interaction with this `number` (0 to 5) among three items."""
     return triple[number // 2], triple[(number // 2 + 1 + number % 2) % 3]
 
 

@@ -1,27 +1,30 @@
-"""Jumps to other models that explain two items equally well: Proposition 1's family as a proposal.
+"""Jumps between models that explain two items equally well: the family of models in Proposition 1.
 
-The four parameters of a pair of items are equivalent to four other numbers: the probabilities p1,
-p2 and p12 that a model of these two items alone gives to "1 only", "2 only" and "both", and the
-share w of the orders "1 first" among those with both. Along w the distribution of sets of the two
-items stays the same (Proposition 1). A jump keeps p1, p2, p12 and moves w: near its current value,
-or near 1 - w, the opposite order. The map is one to one, and the determinant of its derivatives by
-(p1, p2, p12, logit w) is 1 / (p0 p1 p2 p12): the same everywhere along the family. So a symmetric
-step of logit w needs no correction.
+The four parameters of a pair of items can be computed from four other numbers. Three of them are
+probabilities in a model of these two items alone: p1 for the set of item 1 only, p2 for the set of
+item 2 only, and p12 for the set of both. The fourth is w, the probability that item 1 came first if
+both are present. If only w changes, all sets of the two items keep their probabilities
+(Proposition 1). The models that differ only in w are a family. A jump keeps p1, p2 and p12, and
+changes w: the new value is near the current value of w, or near 1 - w, which means the opposite
+order. The map from (p1, p2, p12, logit w) to the four parameters is one to one. The determinant of
+its derivatives is 1 / (p0 p1 p2 p12), where p0 is the probability of the empty set. This is the
+same number for all models of the family. So a symmetric step of logit w needs no Jacobian factor.
 
 A `guided` jump draws the new w on the other side of 1/2, in proportion to the prior density of the
 pair's parameters along the family. This density has narrow peaks where one of the two effects is
 near zero, which a symmetric step rarely hits. The family is the same before and after the jump, and
-so is the density. The ratio of the two proposals is therefore known.
+so is the density. Therefore the ratio of the probabilities of this proposal and of the reverse
+proposal is known.
 
-With `follow`, the effects of another item k on the two change as well (of one item, or of every
-other item), such that a chain in which k is present from the start keeps its marginal probabilities
-of item 1 and of item 2.
+If `follow` is true, the effects of one other item, or of all other items, on the pair change as
+well. For each such item k, consider a chain in which k is present from the start. The new effects
+of k are chosen so that this chain keeps its marginal probabilities of item 1 and of item 2.
 
 The latent orders of large samples contradict a model with the opposite order. So three of ten jumps
 that change which item mostly comes first also exchange the two items in these orders.
 
-Several pairs can jump together, one after the other, before the proposal is accepted or rejected:
-in a cascade a, then b, then c, all orders are reversed together or none.
+A proposal can consist of several jumps of different pairs. They are accepted or rejected together.
+For example, a cascade a, then b, then c can be reversed in one proposal.
 """
 
 import math
@@ -31,11 +34,12 @@ import numpy as np
 from sequela.kernels.prior_transform import base_coordinate, interaction_coordinate
 from sequela.support.jit import helper
 
-# Shares closer to 0 or 1 do not jump, because the result would be rounding error.
+# A pair whose share w is closer to 0 or 1 than this does not jump, because its new parameters would
+# consist of rounding errors.
 _LEAST_SHARE = 1e-12
 _MAX_NEWTON = 60
-# Guided jumps divide the logits of the share between -_FARTHEST and _FARTHEST into cells. Their
-# number is even, so that no cell contains the share 1/2.
+# Guided jumps divide the interval of logits from -_FARTHEST to _FARTHEST into cells. The number of
+# cells is even, so that the share 1/2 is the boundary between two cells.
 _FARTHEST = 12.0
 _CELLS = 96
 
@@ -153,7 +157,7 @@ def pair_density(pair, unit, shift, prior):
 
 @helper
 def pair_of_share(logit, p0, p1, p2, both):
-    """Return the four parameters of the pair of the family whose share has this logit."""
+    """Return the pair's parameters in the model of the family whose share w has this logit."""
     share = 1.0 / (1.0 + math.exp(-logit))
     first = share * both
     second = both - first if share < 0.5 else both / (1.0 + math.exp(logit))
@@ -164,9 +168,9 @@ def pair_of_share(logit, p0, p1, p2, both):
 
 @helper
 def approximate_log_density(value, unit, prior):
-    """Return nearly the log-density of an interaction's prior, without its constants.
+    """Return the approximate log-density of an interaction's prior, without its constants.
 
-    This is several times as fast as `interaction_coordinate`, and sufficient for proposals.
+    It is precise enough for proposals, and several times as fast as `interaction_coordinate`.
     """
     nodes = prior.nodes
     last = nodes.shape[1] - 1
@@ -189,10 +193,11 @@ def approximate_log_density(value, unit, prior):
 
 @helper
 def guide_share(logit, level, p0, p1, p2, both, unit, shift, prior):
-    """Draw another logit of the share, on the other side of 0, by the prior along the family.
+    """Draw a logit of the share with the opposite sign, by the prior density along the family.
 
-    `level` is a uniform random number. Return (possible, new logit, log of the ratio of the
-    probabilities of proposing the way back and the way there).
+    `level` is a uniform random number. Return (possible, new logit, log ratio). The log ratio is
+    the log of the probability of proposing the reverse jump, divided by the probability of
+    proposing this jump.
     """
     width = 2.0 * _FARTHEST / _CELLS
     here = math.floor((logit + _FARTHEST) / width)
@@ -236,8 +241,8 @@ def change_order(theta, z, i, j, way, step, unit, target):
 
     `step` is a standard normal number, or a uniform number if the way is `guided`. Return
     (possible, log of the ratio of prior densities, Jacobians and proposals, whether another item
-    now mostly comes first). Unless the way is guided, the same call with the same step (and its
-    opposite, without `reflect`) leads back.
+    now mostly comes first). Unless the way is guided, a second call leads back to the start. It
+    needs the same step if `reflect` is true, and the opposite step (-step) otherwise.
     """
     prior = target.prior
     shift = math.log(target.stop_rate)

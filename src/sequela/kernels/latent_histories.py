@@ -122,9 +122,10 @@ def count_histories(before, tables, target, orders):
     """Add to ``before[a, b]`` the expected number of partly known samples with a before b.
 
     Only samples that are known to have both items count. For each of them, P(a before b) is
-    computed twice: over all places of a given the rest of the history, and over all places of b
-    given the rest. The mean of these two probabilities is added. It has a smaller sampling error
-    than the order in the history itself, which is 0 or 1.
+    computed twice. First, a may have any place, and the order of all other items of the history is
+    fixed. Second, b may have any place, and the order of all other items is fixed. The mean of
+    these two probabilities is added. It has a smaller sampling error than the order in the history
+    itself, which is 0 or 1.
     """
     histories = target.histories
     n = tables.rate.shape[0]

@@ -147,7 +147,10 @@ def sum_sequences(theta, factors, base, target, orders, gradient, want_gradient)
 
 @helper
 def latent_log_likelihood(theta, target, orders, gradient, want_gradient):
-    """Return the log-probability of all latent orders and histories; add its gradient if wanted."""
+    """Return the log-probability of all latent orders and histories.
+
+    If `want_gradient`, its gradient is added to `gradient`.
+    """
     if count_sequences(target) == 0:
         return 0.0
     n = theta.shape[0]

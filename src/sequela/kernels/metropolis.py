@@ -19,7 +19,7 @@ from sequela.support.jit import helper, kernel
 
 @kernel
 def propose_informed(order, given, columns, rates, u, left, rng):
-    """Draw `order` by Algorithm 2, or keep it if `given`; return its log-probability log Q.
+    """Draw `order` by Algorithm 2, or keep it if `given` is true; return log Q(order).
 
     `columns` are `SetColumns`; `rates`, `u` and `left` are scratch.
     """

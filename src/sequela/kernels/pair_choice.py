@@ -8,16 +8,16 @@ import numpy as np
 
 from sequela.support.jit import helper
 
-# The number of attempts to choose rows that fit together.
+# The largest number of attempts to choose suitable rows.
 _TRIES = 30
 
 
 @helper
 def choose_rows(rows, pairs, rng):
-    """Choose random rows of `pairs` that belong to three items; return whether they were found.
+    """Choose random rows of `pairs`; return whether suitable rows were found.
 
-    Rows are drawn independently until they fit, so every sequence of rows is as likely as its
-    reverse.
+    The rows are suitable if they are different pairs of at most three items. They are drawn
+    independently until they are suitable, so every sequence of rows is as likely as its reverse.
     """
     for _ in range(_TRIES):
         fits = True
@@ -49,9 +49,9 @@ def choose_rows(rows, pairs, rng):
 
 @helper
 def choose_third(pairs, a, b, rng):
-    """Return the other item of a random row that has exactly one of two items; -1 if none is found.
+    """Return a third item: one whose pair with a or b is a random row; -1 if none is found.
 
-    So a third item that often matters for a or b is chosen often.
+    So an item that is often listed in a pair with a or b is chosen often.
     """
     for _ in range(_TRIES):
         row = int(rng.random() * pairs.shape[0])
@@ -66,7 +66,7 @@ def choose_third(pairs, a, b, rng):
 
 @helper
 def items_of_rows(pairs, rows):
-    """Return the different items of one, two or three pairs of at most three items."""
+    """Return the items of one, two or three rows, each item once; there are at most three."""
     items = np.empty(3, np.int64)
     items[0] = pairs[rows[0], 0]
     items[1] = pairs[rows[0], 1]

@@ -1,14 +1,14 @@
 """The lattice in logarithms: correct for any theta, and the basis for posteriors of times.
 
 The forward weights F of `lattice` are products over whole orders, which can be too large or too
-small for a double. The kernels here use two probabilities, which always lie between 0 and 1. One is
+small for a double. This module uses two probabilities, which always lie between 0 and 1. One is
 ``arrival_c(R)``, the probability that c was the last item to arrive, given that the chain is in R.
 The other is ``visit(R)``, the probability that R was visited on the way to S. It is computed
 backwards from S.
 
-All kernels here take a rate z as an argument. For the marginal likelihood, z is the rate of the
-observation. For the likelihood at a given time, z is a tilt (see `contour`). These kernels are
-slower than the kernels of `lattice`, because they need one exp per step.
+The kernels of this module have an argument z, which is a rate. For the marginal likelihood, z is
+the rate of the observation. For the likelihood at a given time, z is a tilt (see `contour`). These
+kernels are slower than the kernels of `lattice`, because they need one exp per step.
 """
 
 import math

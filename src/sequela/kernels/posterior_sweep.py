@@ -42,26 +42,29 @@ COUNTS = (
     "swaps accepted",
 )
 
-# Steps of the logit of a share: a short one and, less often, a long one.
+# Standard deviations of the steps of the logit of a share: of the usual short steps and of the long
+# steps; and the share of the jumps that make a long step.
 _NEAR = 1.0
 _FAR = 2.5
 _FAR_SHARE = 0.3
-# The part of the jumps that go to the opposite order; of these, the part whose share is drawn by
-# the prior; of all jumps, the part in which the effects of all other items follow the pair; of the
-# jumps of one pair, the part in which only the effects of a third item follow. In 2,300 samples
-# with a cascade, a part of 0.1 for all items gave 21 effective draws where 0.3 and 0.5 gave about
-# 900. In data of glioblastoma, guided jumps of CDK4(A) and MDM2(A) are accepted with a probability
-# of 0.0005 if the effects of all items follow, 0.0013 if none follow, and 0.0031 if only those of
-# CDKN2A(D) follow.
+# The share of the jumps of one pair that go to the opposite order. (If several pairs jump together,
+# all of them go to the opposite order.) And the share of jumps to the opposite order that are
+# guided by the prior (see `family_jump`).
 _OPPOSITE = 0.75
 _GUIDED = 0.85
+# The share of all jumps in which the effects of all other items follow the pair, and the share of
+# the jumps of one pair in which only the effects of a third item follow. For 2,300 samples with a
+# cascade, _FOLLOWING = 0.1 gave 21 effective draws, but 0.3 and 0.5 gave about 900. In data of
+# glioblastoma, guided jumps of CDK4(A) and MDM2(A) are accepted with a probability of 0.0005 if the
+# effects of all items follow, 0.0013 if none follow, and 0.0031 if only those of CDKN2A(D) follow.
 _FOLLOWING = 0.3
 _ONE_FOLLOWING = 0.4
-# The part of the jumps that change the orders of two or all pairs of three items.
+# The share of the jumps that change the orders of two or all three pairs of three items.
 _SEVERAL = 0.3
-# The part of the jumps that exchange items in latent orders and histories.
+# The share of the jumps that exchange items in latent orders and histories, if the jump changes
+# which item mostly comes first.
 _EXCHANGING = 0.3
-# Typical shift of a whole row of theta, and step of the coordinate of the scale.
+# Typical size of a shift of a whole row of theta, and of a step of the coordinate of the scale.
 _SHIFT = 0.5
 _SCALE_STEP = 0.5
 _SCALE_TRIES = 2
@@ -136,7 +139,7 @@ def change_scale(state, prior, rng):
 
 @helper
 def jump_pairs(state, current, theta, z, target, pairs, rng):
-    """Try a jump of a random row of `pairs`, or of two or three rows that belong to three items.
+    """Try a jump of one random pair of items, or of two or three pairs of the same three items.
 
     `theta` and `z` are those of the state, before and after this call. Return whether the jump was
     accepted.
@@ -150,7 +153,7 @@ def jump_pairs(state, current, theta, z, target, pairs, rng):
     if not choose_rows(rows, pairs, rng):
         return False
     items = items_of_rows(pairs, rows)
-    # Either all jumps of a cascade have effects that follow, or none has.
+    # If several pairs jump together, the effects of other items follow all of them or none.
     kind = rng.random()
     gain = 0.0
     possible = True
@@ -205,7 +208,8 @@ def change_pairs(state, target, pairs, count, counts, rng):
 def advance(state, target, trajectory, pairs, per_sweep, sweeps, counts, force, rng):
     """Advance a chain by `sweeps` sweeps with `per_sweep` jumps and `per_sweep` swaps each.
 
-    Jumps and swaps choose random rows of `pairs` (rows, 2), so repeated rows are tried more often.
+    Jumps and swaps choose random rows of `pairs` (rows, 2). So pairs that are listed several times
+    are tried more often.
     Numbers of moves are added to `counts`; see `COUNTS`.
 
     `force` receives the gradient of the log-density in the stretched coordinates, unless it is
@@ -252,7 +256,7 @@ def advance(state, target, trajectory, pairs, per_sweep, sweeps, counts, force, 
 
 @kernel
 def read_theta(theta, slope, z, scale, prior):
-    """Fill theta and the slopes of its entries in the coordinates z; return whether in range."""
+    """Fill theta and its derivatives by the coordinates z; return whether theta is in range."""
     return fill_theta(theta, slope, z, scale, prior)
 
 

@@ -159,7 +159,7 @@ def backward(T, F, I, scale, next_rate, free_rate, l, chain, length, free, size,
 
 @helper
 def draw(order, F, scale, next_rate, free_rate, l, chain, length, free, size, own, rng):
-    """Draw the places of the free items given the order of the chain, from the last place on."""
+    """Draw the places of the free items given the order of the chain, beginning with the last."""
     a = length
     X = (1 << size) - 1
     for place in range(length + size - 1, -1, -1):

@@ -2,8 +2,8 @@
 
 The mean of p(order; theta) / p(order; theta_0) over orders drawn at theta_0 is an estimate of p(S;
 theta) / p(S; theta_0), and it is a smooth function of theta. An optimiser can use the logarithm of
-this estimate and its gradient, until orders are drawn again. In between, repeated evaluations at
-the same theta give the same value.
+this estimate and its gradient, until orders are drawn again. As long as the same orders are used,
+repeated evaluations at the same theta give the same value.
 """
 
 import numpy as np

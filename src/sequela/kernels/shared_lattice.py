@@ -10,9 +10,9 @@ is evaluated only once, although it may belong to the lattices of many sets. Set
 many subsets in common: often the union has at most a third as many states as all lattices together.
 
 States are sorted by their bit masks. This is also the sequence of a depth-first walk through a tree
-in which the parent of a state is the state without its lowest item. Only a stack is needed: it
-contains the rates of the states between the empty set and the current state. From it, the rates of
-the next state are computed by one product per item.
+in which the parent of a state is the state without its lowest item. So it is enough to store a
+stack, which contains the rates of the states on the path from the empty set to the current state.
+From the stack, the rates of the next state are computed by one product per item.
 """
 
 import math
@@ -113,7 +113,7 @@ def forward(times, holding, rates, factors, lattice, stop_rate, width):
 
 @helper
 def close_state(total, to, below, row, rates, flow, width):
-    """When the walk leaves a state, add its sums to the row of its item and to its parent.
+    """When the walk leaves a state, add its sums to the row of its lowest item and to its parent.
 
     The sums of a state include those of all states below it in the tree. Four entries are read
     before any entry is written. Otherwise the compiler would use no vectors, because it cannot know

@@ -15,8 +15,9 @@ import math
 
 from sequela.support.jit import helper
 
-# The constant b. With b = 1 and b = 0.5, steps must be shorter again. The reason is that
-# trajectories use a normal distribution as reference, from which the prior of y is then far away.
+# The constant b. With b = 1 and b = 0.5, steps must be shorter than with b = 1.6. The reason is
+# that trajectories use a normal distribution as reference, and the prior of y then differs much
+# from it.
 BEND = 1.6
 
 

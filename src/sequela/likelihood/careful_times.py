@@ -108,8 +108,8 @@ class _Exponentials:
     def _balanced(self, here: dict[int, Decimal], R: int) -> dict[int, Decimal]:
         """Return the coefficients of state R, given `here`, the coefficients of the flow into R.
 
-        Each coefficient is divided by a difference of exit rates. The coefficient of R itself is
-        added. It makes the probability of R equal to 0 at time 0.
+        Each coefficient is divided by a difference of exit rates. Then the coefficient of R itself
+        is added. It is chosen so that the probability of R is 0 at time 0.
         """
         here = {T: a / (self.exits[R] - self.exits[T]) for T, a in here.items()}
         here[R] = -sum(here.values(), Decimal(0))

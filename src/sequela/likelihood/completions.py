@@ -1,7 +1,8 @@
 """Draw the missing cells of samples that have too many missing cells for a lattice.
 
-A draw gives a completed set, which is then evaluated exactly. Many draws give the same completed
-set, even draws of different samples. So each distinct completed set is evaluated only once.
+A draw gives a completed set, whose probability is then computed exactly. Many draws give the same
+completed set, even draws of different samples. So each distinct completed set is evaluated only
+once.
 """
 
 from __future__ import annotations

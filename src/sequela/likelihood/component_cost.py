@@ -27,7 +27,7 @@ __all__ = [
 
 # Smaller sets are always evaluated on their lattice, which takes less than a millisecond.
 LEAST_COMPONENT_SET = 13
-# The fixed cost of evaluating a set by components. It is counted in the operations of
+# The fixed cost of evaluating a set by components. It is a number of operations, as in
 # `Budget.exact_work`, so that it can be compared with the cost of the set's lattice.
 COMPONENT_OVERHEAD = 5e6
 # Components of more items are never computed exactly: their functions would need more than 170 GB.

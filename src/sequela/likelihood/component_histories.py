@@ -6,7 +6,7 @@ item of one component arrived before an item of another component is a double in
 over the times s before t. The integrand is the probability that the first item is present at s,
 times the density of the arrival of the second item at s. The position of an item in the order is
 the number of other items that are present when it arrives. The generating function of this number
-is a product over the components. For an isolated item, its factor in these formulas has a closed
+is a product over the components. In these formulas, the factor of an isolated item has a closed
 form.
 """
 

@@ -52,8 +52,8 @@ __all__ = [
     "time_bounds",
 ]
 
-# The largest number of panels. If a rate is above 2^(MOST_PANELS - 12), a set could need more
-# panels, so it is evaluated by another method.
+# The largest number of panels. A set with a rate above 2^(MOST_PANELS - 12) could need more panels,
+# so this set is evaluated by another method.
 MOST_PANELS = 56
 # The largest accepted relative error of a probability.
 ACCURACY = 1e-9

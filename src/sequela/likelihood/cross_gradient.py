@@ -1,10 +1,11 @@
 """Compute the entries of the gradient between items of different components.
 
-The KKT residual needs these entries. The corresponding entries of theta are zero, so a step that
-changes only the present interactions does not need them. Each entry is an integral over the
-observation time and over the points in time before it, the *moments* (`kernels.crossing`). The
-contribution of an item depends only on its own component and on the time. So it is evaluated once
-for all sets that contain the component. These sets differ only in the weights of the times.
+The KKT residual needs these entries of the gradient. The corresponding entries of theta are zero.
+So a step that changes only the non-zero entries of theta does not need them. Each entry is an
+integral over the observation time and over the points in time before it, the *moments*
+(`kernels.crossing`). The contribution of an item depends only on its own component and on the time.
+So it is evaluated once for all sets that contain the component. These sets differ only in the
+weights of the times.
 
 The entry (i, j) is simpler if j is an isolated item or has a constant rate. The density of the
 arrival of j, minus its mean rate, then does not depend on the moment. The inner integral needs only
@@ -191,7 +192,8 @@ class CrossGradient:
         wt = np.multiply.outer(rate[self._isolated], times)
         lasting = np.concatenate([self._lasting, times * _present_share(wt)])
         with np.errstate(over="ignore"):
-            # The density of the arrival minus the mean rate, which is the same at every moment.
+            # The density of the arrival minus the mean rate. This difference is the same at every
+            # moment.
             steps = rate[self._isolated][:, None] / np.expm1(wt)
         for s in chosen:
             components, isolated = solved.parts(s)

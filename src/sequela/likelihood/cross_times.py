@@ -1,9 +1,9 @@
 """Choose the times at which gradients between components are evaluated.
 
 These times are observation times and points in time before them (*moments*). All sets share one
-grid over log t. So quantities that depend only on a component and the time are evaluated once. A
-large set has a narrow posterior of the time and uses every point of the grid. A small set uses only
-every second, fourth or 2^m-th point.
+grid over log t. So quantities that depend only on a component and the time are evaluated once for
+all sets. A large set has a narrow posterior of the time and uses every point of the grid. A small
+set uses only every second, fourth or 2^m-th point.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def components_of(
 
 @dataclass(frozen=True)
 class Decomposition:
-    """The distinct components and isolated items of many sets, and lists of those of each set.
+    """The distinct components and isolated items of many sets, and which of them each set has.
 
     Attributes
     ----------

@@ -46,10 +46,10 @@ class Evaluation:
     Attributes
     ----------
     value : float
-        Mean log-likelihood over the samples. It is NaN if some sets are sampled and the argument
-        `value` of the evaluation was False.
+        Mean log-likelihood over the samples. It is NaN if the orders of some sets are sampled and
+        `Likelihood.evaluate` was called with ``value=False``.
     value_se : float
-        Monte Carlo standard error of `value`; 0 if all sets are exact.
+        Monte Carlo standard error of `value`; 0 if all sets are evaluated exactly.
     gradient : array (n, n) or None
         Derivative of `value` with respect to theta[i, j].
     gradient_se : array (n, n) or None
@@ -97,8 +97,8 @@ class Evaluation:
 class Likelihood:
     """A data set whose log-likelihood can be evaluated under any number of models.
 
-    Equal samples are evaluated only once. The chains of sampled sets are kept between evaluations,
-    so that later evaluations need only a short burn-in.
+    Equal samples are evaluated only once. If the orders of a set are sampled, its Markov chains are
+    kept between evaluations, so that later evaluations need only a short burn-in.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ class Likelihood:
         lattice or by components. For other sets, orders are drawn: by block relocation if the time
         is unknown, and by Metropolis-Hastings if it is known. If a sample with missing cells is
         beyond the budget, its missing cells are drawn. With "completions" and "histories", the
-        missing cells of every sample are drawn, if the order and the time of the sample are
-        unknown. With "histories", orders are drawn together with the cells.
+        missing cells of all samples whose order and time are unknown are drawn, even within the
+        budget. With "histories", orders are drawn together with the cells.
     **settings
         `budget`, `sampling`, `random_state`, `n_threads`; see `Settings`.
 
@@ -274,7 +274,10 @@ class Likelihood:
             ]
 
     def _exact_blocks(self, ways: NDArray[np.str_]) -> list[NDArray[np.int64]]:
-        """Return blocks of exact sets. They are cached, because they change rarely with theta."""
+        """Return the sets that are evaluated exactly, in blocks.
+
+        The blocks are cached, because another theta rarely changes them.
+        """
         chosen = np.nonzero(ways == Way.EXACT)[0]
         key = chosen.tobytes()
         if self._blocks[0] != key:
@@ -284,7 +287,7 @@ class Likelihood:
     def _prepare_chains(
         self, parameters: Parameters, large: list[int], ways: NDArray[np.str_]
     ) -> list[ChainRun]:
-        """Return the runs of all chains of the sets `large`, set by set; they are independent."""
+        """Return one run per chain of the sets `large`, set by set. All runs are independent."""
         sampling = self.settings.sampling
         runs = []
         for s in large:

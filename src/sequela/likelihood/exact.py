@@ -99,7 +99,7 @@ class ExactWork:
     distinct : DistinctSamples
         All sets.
     blocks : list of arrays
-        The exact sets in blocks, from `plan_blocks`.
+        The positions of the sets that are evaluated exactly, in blocks, from `plan_blocks`.
     want_gradient : bool
         Whether to compute the gradient.
     lattices : callable or None

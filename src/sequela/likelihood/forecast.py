@@ -1,4 +1,4 @@
-"""Predict the time and memory of fits and tables from the plan.
+"""Predict the time and memory of fits and tables, from how each set is evaluated (`plan`).
 
 A prediction is a number of operations divided by a typical speed of one core. It is therefore the
 same on every machine and for every number of threads. For tables, it is right to within a factor of
@@ -39,12 +39,12 @@ LONG = 60.0
 # For every theta, the evaluation of a set of at most _SMALL_SET items takes about _SMALL_SECONDS.
 _SMALL_SET = 9
 _SMALL_SECONDS = 5e-4
-# Operations per second, for tables of arrival times (key False) and for tables of quantiles of the
-# observation time (key True).
+# Operations per second on components and on lattices. The key is False for tables of arrival times,
+# and True for tables of quantiles of the observation time.
 _COMPONENT_SPEED = {False: 3e9, True: 1e10}
 _LATTICE_SPEED = {False: 5e8, True: 1e8}
-# Seconds per sampled set: a fixed part, and a part per item. The keys are those of
-# _COMPONENT_SPEED.
+# Seconds per set whose orders are drawn: a fixed number, and a number per item of the set. The keys
+# have the same meaning as above.
 _SAMPLED_SECONDS = {False: (5e-3, 8e-4), True: (2e-2, 1.5e-3)}
 # The limit on the work per set is halved until time and memory of a table are small enough, but at
 # most this many times. More halvings would change nothing, because small sets are always exact.
@@ -143,9 +143,9 @@ def within_seconds(
 ) -> tuple[Budget, Forecast, Forecast]:
     """Return a budget with which a table takes at most `seconds` and 400 MB per thread.
 
-    If no tested budget is small enough, the returned budget is the one that comes closest. Also
-    return the predictions for the default budget and for the returned budget. With a smaller
-    budget, the sets with the most work are sampled.
+    The default budget is reduced step by step. If no tested budget meets both limits, the budget
+    that comes closest is returned. Also return the predictions for the default budget and for the
+    returned budget. If the budget is reduced, the sets with the most work are sampled.
     """
     budget = Budget()
     whole = forecast_histories(parameters, distinct, budget, quantiles=quantiles)
@@ -165,7 +165,7 @@ def within_seconds(
 
 
 def _excess(cost: Forecast, seconds: float) -> float:
-    """Return the larger ratio: time / `seconds`, or memory / largest allowed memory."""
+    """Return the larger of two ratios: time / `seconds`, and memory / largest allowed memory."""
     return max(cost.seconds / seconds, cost.memory / _MOST_MEMORY)
 
 
@@ -179,8 +179,8 @@ def evaluation_seconds(plan: Plan, *, dense: bool) -> float:
     plan : Plan
         How sets are evaluated.
     dense : bool
-        Whether all items may interact, as in a random start. If False, the start has no
-        interactions, and few interactions are expected.
+        Whether all items may interact, as in a random start of a fit. If False, the fit starts
+        without interactions, and is expected to find few interactions.
     """
     n = plan.data.n_items
     support = np.ones((n, n), dtype=np.bool_) if dense else np.eye(n, dtype=np.bool_)

@@ -1,4 +1,4 @@
-"""The smooth part of the objective, which is a deterministic function of theta for the solver.
+"""The smooth part of the objective. The solver needs it as a deterministic function of theta.
 
 Sets within the budget are evaluated exactly, on their lattices or by components. For other sets,
 orders are drawn at some theta and reweighted for the next thetas (`reweighting`), until the solver
@@ -83,13 +83,13 @@ class Objective:
     Attributes
     ----------
     large : list of DrawnOrders
-        The sets that are sampled; empty if all sets are exact.
+        The sets that are sampled; empty if all sets are evaluated exactly.
     effective : float
-        The smallest effective share of the drawn orders of a set at the last evaluation. The
-        effective share is the effective number of orders divided by the number of orders. It is 1
-        if no set is sampled.
+        The effective share of a sampled set is the effective number of its orders divided by the
+        number of its orders. `effective` is the smallest of these shares at the last evaluation, or
+        1 if no set is sampled.
     draws : int
-        How many times orders have been drawn in this start.
+        How many times orders have been drawn in the current start of the fit.
     seconds : float
         Predicted seconds of all evaluations so far, on one core. They are the same on every
         machine.
@@ -145,7 +145,7 @@ class Objective:
             self._seconds_each = self._predict_seconds()
 
     def _prepare_exact(self, support: NDArray[np.bool_]) -> None:
-        """Choose how every set is evaluated on a support, and prepare the sets that are exact."""
+        """Choose how every set is evaluated on a support; prepare the exact evaluation of sets."""
         self._support = support.copy()
         ways = self._ways = self.plan.ways_on_support(support, self._phases, quick=self._quick)
         self._children = acting(support)
@@ -181,7 +181,7 @@ class Objective:
         return seconds + _LEAST_SECONDS + _TIMED_SECONDS * timed + _PARTIAL_SECONDS * partial_sets
 
     def _prepare_drawn(self, ways: NDArray[np.str_]) -> None:
-        """Prepare the samples whose missing cells are drawn; they are the same on all supports."""
+        """Prepare the samples whose missing cells are drawn. These do not depend on the support."""
         if self._missing_parts:
             return
         places = np.flatnonzero(ways == Way.HISTORIES)
@@ -196,7 +196,7 @@ class Objective:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether any set is sampled."""
+        """Whether orders or missing cells of any sample are drawn."""
         return bool(self.large or self._missing_parts)
 
     @property
@@ -212,8 +212,8 @@ class Objective:
     def is_affordable(self, support: NDArray[np.bool_]) -> bool:
         """Return whether the sets that use components could be evaluated fast on a support.
 
-        The limit for their work is a fixed number or the work of the integrals, whichever is
-        larger.
+        The limit for their work is the larger of two numbers: a fixed number, and the work of the
+        integrals over time.
         """
         limit = max(_QUICK_WORK, self._parts.integral_work)
         return self.plan.component_work(support, self._parts.places) <= limit
@@ -223,8 +223,8 @@ class Objective:
 
         If so, a fit is faster if it uses no components and all entries of theta are free. The limit
         is a multiple of the time without components, because sampled fits need more evaluations.
-        Partly known sets are exact only on a small support, so fits with such sets always use
-        components.
+        Partly known sets can be evaluated exactly only on a small support, so fits with such sets
+        always use components.
         """
         if self.plan.partial.places.size:
             return False
@@ -332,7 +332,7 @@ class Objective:
         )  # fmt: skip
 
     def _lattices_of(self, s: int, known: PartialSet, *, full: bool) -> list[PartialLattice]:
-        """Return the lattices for derivatives by all entries (`full`), or only by the support."""
+        """Return the lattices for derivatives by all entries (`full`) or only by the support."""
         key = (s, full)
         if key not in self._lattices:
             self._lattices[key] = lattices_of(known, self._children, full_gradient=full)
@@ -388,9 +388,9 @@ class Objective:
         interactions, and log p(S) of this model is stored as the estimate of log p(S). If theta has
         interactions, the loss then has a constant error, which does not change the optimum. At
         later draws, the chains continue from their states, and the estimate is updated from the old
-        orders. Its error grows from draw to draw, because a fit adapts theta to the old orders. So
-        the loss must not be reported as a result. Evaluate theta anew instead
-        (`learning.final_value`).
+        orders. The error of the estimate grows from draw to draw, because a fit adapts theta to the
+        old orders. So the loss must not be reported as a result. Evaluate theta again with new
+        orders instead (`learning.final_value`).
         """
         if not self.is_sampled:
             return
@@ -415,7 +415,7 @@ class Objective:
             large.replace(columns[s], chains, carried[s])
 
     def _carry(self, columns: list[Columns]) -> list[float | None]:
-        """Return log p of each sampled set, estimated from its orders; None if it has no orders."""
+        """Return, for each sampled set, log p estimated from its orders; None without orders."""
         places = [s for s, large in enumerate(self.large) if large.states.size]
         weighed = self._weigh([columns[s] for s in places], [self.large[s] for s in places])
         log_p: list[float | None] = [None] * len(self.large)
@@ -441,7 +441,7 @@ class Objective:
     def _chain_gradients(
         self, columns: list[Columns], weighed: list[Weighed]
     ) -> list[NDArray[np.float64]]:
-        """Return the weighted sums of gradients of every sampled set, one per chain."""
+        """Return, for every sampled set, the weighted sum of the gradients of each chain."""
         done = run_all(
             [
                 partial(large.gradient, columns[s], c, weighed[s].shares[c])

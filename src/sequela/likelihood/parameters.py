@@ -37,8 +37,8 @@ def _row_starts(n: int) -> NDArray[np.int64]:
 class Columns:
     """The entries of theta that one set needs.
 
-    A column is an item whose rate depends on the state. The items of the set come first. Then
-    follow the items outside the set on which the set acts.
+    A column is an item whose rate depends on the state. The first columns are the items of the set.
+    The other columns are the items outside the set on which the set acts.
 
     Attributes
     ----------

@@ -111,11 +111,12 @@ class PartialPlan:
         """Return which partly known samples a fit evaluates on lattices, whatever theta is.
 
         The cost of a lattice is computed as if all items interacted, as for complete samples. So
-        the result holds for every theta. `limits` are two numbers of operations. If all lattices
-        together need more than the first number, missing cells are drawn in each sample that allows
-        it and whose lattice needs more than the second number. If the missing cells of a sample
-        cannot be drawn, its lattice has only those missing items that matter on the support
-        (`children`), and only this lattice must be within the budget.
+        the result holds for every theta. `limits` are two numbers of operations: one for all
+        lattices together, and one for a single lattice. If all lattices together need more than the
+        first number, the missing cells of some samples are drawn. These are the samples whose
+        lattice needs more than the second number, and whose missing cells can be drawn. If the
+        missing cells of a sample cannot be drawn, its lattice has only those missing items that
+        matter on the support (`children`), and only this lattice must be within the budget.
         """
         if self._in_a_fit is None:
             n = self.data.n_items

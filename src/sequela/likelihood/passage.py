@@ -212,8 +212,8 @@ class Passage:
             crossings=np.empty((states if want_gradient else 1, wide)),
         )
         # Compute the exit rates without the constant rate of all other items, which is taken into
-        # account at the end. With it, differences of exit rates would be lost in rounding. Use a
-        # new array for Q, because `transient_set` changes Q in place.
+        # account at the end. If it were added here, small differences between exit rates could be
+        # lost in rounding. Use a new array for Q, because `transient_set` changes Q in place.
         lattice = self.lattice._replace(Q=np.empty(states))
         call(exit_rates, lattice, 0.0)
         if nudge:

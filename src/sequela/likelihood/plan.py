@@ -142,7 +142,8 @@ class Plan:
         self.distinct = distinct
         self.method = check_method(method)
         self.budget = budget
-        # Most sets are within the budget even if all items interact, and so for every theta.
+        # Most sets are within the budget even if all items interact. These sets are within the
+        # budget for every theta.
         self._exact_for_any_theta = self._exact_by_size()
         self._work_if_dense = self._work(np.full(len(distinct), data.n_items))
         self.partial = PartialPlan(data, distinct, budget)
@@ -390,7 +391,7 @@ class Plan:
             ]
         )
         found: NDArray[np.bool_] = fits[sizes, self.distinct.timed.astype(np.int64)]
-        # Partly known samples are treated as exact here. `PartialPlan` decides how they are
+        # For partly known samples, the entry is always True. `PartialPlan` decides how they are
         # evaluated.
         return found | self.distinct.partial
 
@@ -418,7 +419,7 @@ class Plan:
         return counted
 
     def _bound_total(self, exact: NDArray[np.bool_], columns: NDArray[np.int64]) -> None:
-        """Remove the sets with the most work from `exact`, until the rest is within the budget."""
+        """Remove the sets with the most work from `exact`, until the budget for all sets is met."""
         work = np.where(exact, self._work(columns), 0.0)
         total = float(work.sum())
         if total <= self.budget.total_work:

@@ -12,8 +12,9 @@ rate, and mu determines the size of the parabola (Weideman and Trefethen 2007). 
 converges geometrically. About 20 nodes are enough, and the same nodes are used for all times.
 
 The times cover the posterior of the time at the last evaluation. If the posterior has moved, the
-times are moved, too. The difference from the rule with only every second node gives an estimate of
-the error. If the error is not small enough, no result is returned.
+times are moved, too. To estimate the error, the trapezoidal rule is also computed with only every
+second node, and the two results are compared. If the error is not small enough, no result is
+returned.
 """
 
 from __future__ import annotations
@@ -112,8 +113,8 @@ class _Function:
     """The transforms of one component on a path, and its probabilities at some times.
 
     `values` are the probabilities. `doubt` is a bound of the relative error of each probability, at
-    most 1. It is the difference from the result with only every second node, plus a term for the
-    nodes that are left out.
+    most 1. It is the relative difference between the results with all nodes and with every second
+    node, plus a term for the nodes that are left out.
     """
 
     def __init__(
@@ -135,8 +136,8 @@ class _Function:
             change = np.abs(2.0 * terms[:, ::2].sum(axis=1) / self.values - 1.0)
             last = np.abs(terms[:, -1]) / self.values
         # The rule with all nodes and the rule with every second node both leave out the terms after
-        # the last node. So their difference does not show the error from these terms, and it is
-        # added here.
+        # the last node. So their difference does not show the error from leaving out these terms.
+        # An estimate of this error is added to the difference.
         self.doubt = np.minimum(change + _LEFT_OUT * last, 1.0)
 
     def gradient(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:

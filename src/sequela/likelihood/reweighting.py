@@ -1,10 +1,10 @@
 """Estimate the likelihood at nearby thetas from orders that were drawn at one theta.
 
 For a set beyond the budget, orders are drawn at some theta_0. From these orders, the ratio p(S;
-theta) / p(S; theta_0) is then estimated by importance weights. The estimate is a smooth function,
-and its gradient is consistent with it. So line searches and quasi-Newton matrices work. If the
-effective number of orders is much smaller than their actual number, theta has moved too far from
-theta_0, and new orders must be drawn.
+theta) / p(S; theta_0) is then estimated by importance weights. The estimate is a smooth function of
+theta, and the gradient is the exact derivative of the estimate. Line searches and quasi-Newton
+matrices need these two properties. If the effective number of orders is much smaller than their
+actual number, theta has moved too far from theta_0, and new orders must be drawn.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["DrawKey", "DrawnOrders", "Weighed"]
 
 @dataclass(frozen=True)
 class DrawKey:
-    """The numbers of a draw in a fit. They determine the random streams of the draw."""
+    """The numbers that identify a draw in a fit. They determine the random streams of the draw."""
 
     seed: int
     start: int

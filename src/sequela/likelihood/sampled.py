@@ -1,7 +1,8 @@
-"""Estimate log p of sampled sets and its gradient from drawn orders.
+"""Estimate log p of a set and its gradient from drawn orders of the set.
 
-Each sampled set has several independent chains. The standard error is computed from the spread
-between their means. So it is right even if consecutive orders of a chain are correlated.
+The orders of each set are drawn by several independent chains. The standard error is computed from
+the spread between the means of the chains. So it is right even if consecutive orders of a chain are
+correlated.
 
 The mean gradient of the orders is an estimate of the gradient of log p. Log p itself is an integral
 of this gradient (thermodynamic integration). The path of the integral is a straight line. It starts

@@ -18,6 +18,6 @@ COMPONENT_SECONDS = 7e-10
 INTEGRAL_SECONDS = 2e-9
 # Additional seconds per set that is evaluated by components.
 COMPONENT_SET_SECONDS = 4e-4
-# The seconds for a sampled set are this number, times the number of items of the set, times the
-# number of items of the model.
+# If the orders of a set are drawn, the seconds are predicted by a product of three numbers: this
+# number, the number of items of the set, and the number of items of the model.
 ORDER_SECONDS = 1.4e-6

@@ -1,7 +1,7 @@
 """Draw histories of one sample given statements about its order.
 
-`drawn_histories` draws histories without statements, for many samples at once. The chains of this
-module obey statements, for samples that are too large for a lattice.
+`drawn_histories` draws histories without statements, for many samples at once. This module takes
+statements into account. It is used for samples that are too large for a lattice.
 """
 
 from __future__ import annotations
@@ -66,8 +66,9 @@ class StatedHistories:
     ) -> StatedHistories:
         """Return `kept` draws of each chain.
 
-        `key` holds the seed and the index of the streams. Chains start at random orders, or at the
-        last draws of `before`, from a similar distribution.
+        `key` holds the seed and the index of the streams. If `before` is None, chains start at
+        random orders. Otherwise they start at the last draws of `before`, which come from a similar
+        distribution.
         """
         n = parameters.n
         orders = np.zeros((STATED_CHAINS, kept, n), dtype=np.int16)
@@ -86,7 +87,7 @@ class StatedHistories:
             else:
                 length = int(before.lengths[chain, -1])
                 order[:] = before.orders[chain, -1]
-            # The sweeps of the burn-in, which are not kept, and then the others.
+            # First the sweeps of the burn-in, whose draws are not kept, and then the other sweeps.
             unused = np.zeros((0, n), dtype=np.int16), np.zeros(0, dtype=np.int64)
             pieces = [(*unused, min(_SWEEPS, burn_in - at)) for at in range(0, burn_in, _SWEEPS)]
             for first in range(0, kept, _SWEEPS):

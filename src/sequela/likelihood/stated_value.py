@@ -11,7 +11,8 @@ weights: the rate of the item times the probability of the statements that say t
 other items. The sum of these weights, divided by the rate of leaving the state, is a factor of the
 weight of the order. From time to time, orders with small weights are replaced by copies of orders
 with large weights. The mean weight is an unbiased estimate. Its error is estimated from independent
-repeats. With strong effects, the weights would vary too much; hence the path.
+repeats. If this method were used for a theta with strong effects, the weights would vary too much.
+Therefore it is used only at the start of the path.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class _Statements(NamedTuple):
     """Statements as arrays (items, items): row b, column a is about "a came before b".
 
     ``must`` marks certain statements. ``late`` is the sum over the other statements about b of
-    log(1 - p), and ``gain`` is log(p) - log(1 - p): what is added if a is present when b arrives.
+    log(1 - p). ``gain`` is log(p) - log(1 - p). It is added if a is present when b arrives.
     """
 
     must: NDArray[np.float64]
@@ -139,7 +140,7 @@ def _filtered(
         share = np.exp(weight - logsumexp(weight))
         if 1.0 / float(share @ share) < 0.5 * _ORDERS:
             total += float(logsumexp(weight)) - float(np.log(_ORDERS))
-            # Systematic resampling
+            # Systematic resampling: replace orders with small weights by copies of others.
             at = (rng.random() + rows) / _ORDERS
             kept = np.minimum(np.searchsorted(np.cumsum(share), at), _ORDERS - 1)
             placed, weight = placed[kept], np.zeros(_ORDERS)

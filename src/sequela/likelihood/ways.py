@@ -23,7 +23,7 @@ class Way(StrEnum):
     RELOCATION = "relocation"  #: orders drawn by relocating blocks of items
     METROPOLIS = "metropolis"  #: orders drawn by the paper's informed proposal
     METROPOLIS_UNIFORM = "metropolis-uniform"  #: orders drawn by the paper's uniform proposal
-    COMPLETIONS = "completions"  #: missing cells drawn; each completed set is exact
+    COMPLETIONS = "completions"  #: missing cells drawn; completed sets evaluated exactly
     HISTORIES = "histories"  #: missing cells and orders drawn together
 
 

@@ -10,11 +10,12 @@ kernel, and OpenMP crashes after a fork.
 - ``cache``: a kernel is compiled once per machine, not once per process.
 - ``fastmath`` may only ignore the sign of zero (``nsz``). The compiler often makes two versions of
 a loop, with and without vector instructions. The addresses of the arrays, which differ between runs
-and threads, decide which version runs. So both versions must compute the same bits. They might not
-with ``reassoc`` (terms of a sum in another sequence), ``contract`` (a product and a sum joined to
-one operation) or ``arcp`` (a product with the inverse instead of a division). Therefore long sums
-are written as several partial sums (`gemm.lane_sum`), which one vector instruction can update.
-Products and sums are joined explicitly by `multiply_add`.
+and threads, decide which version runs. So both versions must compute the same bits. Three other
+options could make their results differ: ``reassoc`` (terms of a sum in another sequence),
+``contract`` (a product and a sum joined to one operation) and ``arcp`` (a product with the inverse
+instead of a division). Without ``reassoc``, the compiler does not use vector instructions for a
+simple sum. Therefore long sums are written as several partial sums (`gemm.lane_sum`), which one
+vector instruction can update. Products and sums are joined explicitly by `multiply_add`.
 - ``fastmath`` without ``nnan`` and ``ninf``: NaN and infinity keep their meaning, because range
 checks rely on them.
 - ``error_model="numpy"``: a division by zero gives infinity, not an exception inside a kernel.

@@ -26,7 +26,7 @@ def _libraries() -> tuple[Any, Any]:
 
 @lru_cache(maxsize=2)
 def _found_libraries(with_scipy: bool) -> tuple[Any, Any]:  # noqa: ARG001 - the key of the cache
-    """Return the two controllers, from a cache, because their search takes as long as a fit."""
+    """Return the two controllers, from a cache, because finding them takes as long as a fit."""
     import threadpoolctl  # type: ignore[import-untyped]
 
     found = threadpoolctl.ThreadpoolController()

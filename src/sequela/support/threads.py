@@ -112,7 +112,7 @@ def run_all(
             futures = [pool.submit(piece) for piece in pieces]
             try:
                 # The bar advances when any piece is done. The results are in the sequence of the
-                # pieces, whichever is done first.
+                # pieces, even if a later piece is done first.
                 for future in as_completed(futures):
                     if future.exception() is not None:
                         break
