@@ -100,7 +100,8 @@ def nested(posterior, size, clocks, rate, studies, seed):
         theta = models[k][1]
         new = sequela.simulate(theta, size + 400, random_state=int(rng.integers(2**31)))
         rows = np.asarray(new.to_dataset().values)
-        # The clock items of an old sample are those of a random simulated sample with the same set.
+        # An old sample has only the first two items. It gets the clock items of a random simulated
+        # sample that agrees with it in these two items.
         pool = np.asarray(
             sequela.simulate(theta, 4000, random_state=int(rng.integers(2**31))).to_dataset().values
         )

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FitCheck", "FitTest", "check_fit"]
 
-# Largest number of draws of a posterior that simulate data sets. With the default level, 999 data
-# sets are simulated, about 20 from each draw.
+# Largest number of draws of a posterior from which data sets are simulated. With the default level,
+# 999 data sets are simulated, about 20 from each draw.
 _MODELS = 50
 
 

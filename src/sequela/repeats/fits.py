@@ -213,7 +213,8 @@ def plan_fits(
             Number of folds. Each fit leaves one fold out and records the log-likelihood of the
             samples in this fold. Cannot be combined with `bootstraps`.
         penalties : sequence of float or None
-            Make fits with each of these penalties. Default: only with `penalty`.
+            Make fits with each of these penalties, instead of the single value of `penalty`. Give
+            only one of the two.
         item_subsets : sequence of int or None
             Make fits to subsets of the items with these sizes.
         random_subsets : int
