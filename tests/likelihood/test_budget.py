@@ -98,7 +98,8 @@ def test_what_is_no_budget_is_refused():
 
 def test_the_docstring_tells_the_truth_about_the_default():
     """The docstring says how many items may interact in an exact evaluation of 20 items."""
-    said = re.search(r"of 20 items are evaluated exactly if at most (\d+)", " ".join(Budget.__doc__.split()))
+    text = " ".join(Budget.__doc__.split())
+    said = re.search(r"of 20 items are evaluated exactly if at most (\d+)", text)
     assert Budget().exact_fits(20, int(said[1]))
     assert not Budget().exact_fits(20, int(said[1]) + 20)
 
